@@ -1,0 +1,135 @@
+"""Batch normalization that ignores padding and synchronizes replicas."""
+
+import keras
+import tensorflow as tf
+from keras import ops
+
+
+@keras.saving.register_keras_serializable("keras_pkm")
+class MaskedBatchNormalization(keras.layers.BatchNormalization):
+    """Batch normalization over the tokens of a batch, and only over them.
+
+    It differs from `keras.layers.BatchNormalization` in three ways:
+
+    - Moments are taken over the positions that `mask` names, *and* over all
+      replicas of a `tf.distribute` strategy. (Keras does either: with a mask
+      `synchronized=True` has no effect.)
+    - A batch whose moments are not finite, or that holds no token at all,
+      leaves the moving statistics as they are, bit for bit: one bad batch
+      must not spoil a model for good.
+    - Everything is float32, the output too, whatever the dtype policy's
+      compute dtype.
+
+    Args:
+        momentum: float. Momentum of the moving statistics. Defaults to `0.9`.
+        epsilon: float. Added to the variance. Defaults to `1e-5`.
+        **kwargs: further arguments of `keras.layers.BatchNormalization`, but
+            `axis`, `renorm` and `synchronized`: the channels come last, there
+            is no renormalization, and synchronization is always on.
+
+    Call arguments:
+        inputs: float tensor of shape `(tokens, channels)`.
+        training: bool. Whether to use the batch's moments, and to update the
+            moving statistics with them, or the moving statistics. A layer
+            with `trainable=False` uses the moving statistics in either case.
+        mask: optional bool tensor of shape `(tokens,)`, true at tokens, false
+            at padding. Padding is normalized like any token.
+
+    Example:
+
+    >>> layer = keras_pkm.layers.MaskedBatchNormalization()
+    >>> inputs = np.array([[1.0], [3.0], [1000.0]])
+    >>> mask = np.array([True, True, False])
+    >>> outputs = layer(inputs, training=True, mask=mask)
+    >>> np.round(outputs[:2, 0], 3)
+    array([-1.,  1.], dtype=float32)
+    """
+
+    def __init__(self, momentum=0.9, epsilon=1e-5, **kwargs):
+        for name in ("axis", "renorm", "synchronized"):
+            if name in kwargs:
+                raise ValueError(
+                    f"`MaskedBatchNormalization` has no argument `{name}`: it "
+                    "normalizes the last axis over all tokens of all replicas. "
+                    f"Received: {name}={kwargs[name]}. Leave it out, or use "
+                    "`keras.layers.BatchNormalization`."
+                )
+        super().__init__(momentum=momentum, epsilon=epsilon, **kwargs)
+
+    def call(self, inputs, training=None, mask=None):
+        inputs = ops.cast(inputs, "float32")
+        if training and self.trainable:
+            mean, variance, count = self._masked_moments(inputs, mask)
+            self._update_moving_statistics(mean, variance, count)
+        else:
+            mean, variance = self.moving_mean, self.moving_variance
+        return ops.batch_normalization(
+            inputs,
+            mean,
+            variance,
+            axis=-1,
+            offset=self.beta if self.center else None,
+            scale=self.gamma if self.scale else None,
+            epsilon=self.epsilon,
+        )
+
+    def _masked_moments(self, inputs, mask):
+        """Mean and variance of each channel, and the number of tokens.
+
+        One pass of sums suffices, one all-reduce with it. The sums are taken
+        around the moving mean: E[x²] - E[x]² would cancel for channels far
+        from zero.
+        """
+        shift = tf.stop_gradient(ops.convert_to_tensor(self.moving_mean))
+        shifted = inputs - shift
+        if mask is None:
+            mask = tf.ones(tf.shape(inputs)[:1], "bool")
+        # Not a product with the mask: padding may hold NaN.
+        shifted = tf.where(mask[:, None], shifted, 0.0)
+        sums = _sum_over_replicas(
+            tf.concat(
+                [
+                    tf.reduce_sum(shifted, 0),
+                    tf.reduce_sum(tf.square(shifted), 0),
+                    tf.reduce_sum(tf.cast(mask, "float32"), keepdims=True),
+                ],
+                0,
+            )
+        )
+        channels = inputs.shape[-1]
+        first, second, count = tf.split(sums, [channels, channels, 1])
+        tokens = tf.maximum(count, 1.0)
+        mean = first / tokens
+        variance = tf.maximum(second / tokens - tf.square(mean), 0.0)
+        return mean + shift, variance, count
+
+    def _update_moving_statistics(self, mean, variance, count):
+        usable = tf.reduce_all(
+            tf.math.is_finite(mean) & tf.math.is_finite(variance)
+        ) & (count[0] > 0)
+        for moving, batch in (
+            (self.moving_mean, mean),
+            (self.moving_variance, variance),
+        ):
+            old = ops.convert_to_tensor(moving)
+            new = old * self.momentum + batch * (1 - self.momentum)
+            moving.assign(tf.where(usable, new, old))
+
+    def get_config(self):
+        config = super().get_config()
+        for name in (
+            "axis",
+            "renorm",
+            "renorm_clipping",
+            "renorm_momentum",
+            "synchronized",
+        ):
+            config.pop(name, None)
+        return config
+
+
+def _sum_over_replicas(tensor):
+    context = tf.distribute.get_replica_context()
+    if context is None or context.num_replicas_in_sync == 1:
+        return tensor
+    return context.all_reduce(tf.distribute.ReduceOp.SUM, tensor)

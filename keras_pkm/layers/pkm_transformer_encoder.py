@@ -1,0 +1,292 @@
+"""A Transformer encoder layer with a memory beside or for its FFN."""
+
+import keras
+import keras_hub
+from keras import ops
+
+from keras_pkm.layers.product_key_memory import ProductKeyMemory
+
+#: (α, β) of x' = LN(x + α·FFN(x) + β·PKM(x)).
+BLOCKS = {"ffn": (1, 0), "pkm": (0, 1), "resm": (1, 1)}
+
+
+@keras.saving.register_keras_serializable("keras_pkm")
+class PKMTransformerEncoder(keras_hub.layers.TransformerEncoder):
+    """Transformer encoder layer of which the second half may be a memory.
+
+    After self-attention, the layer computes
+
+        x' = LN(x + α·FFN(x) + β·PKM(x))
+
+    with (α, β) = (1, 0) for the block `"ffn"`, the plain encoder; (0, 1) for
+    `"pkm"`, which puts a product-key memory in the place of the feed-forward
+    network; and (1, 1) for `"resm"` (residual memory), which adds it beside.
+    There is one layer normalization, memory and FFN read the same x, and the
+    FFN's dropout covers the FFN alone. `"ffn"` equals
+    `keras_hub.layers.TransformerEncoder`, and the sublayers common to all
+    blocks have that layer's names.
+
+    Args:
+        intermediate_dim: int. Width of the feed-forward network.
+        num_heads: int. Attention heads.
+        block: `"ffn"`, `"pkm"` or `"resm"`. Defaults to `"ffn"`.
+        memory: optional dict. Keyword arguments of
+            `keras_pkm.layers.ProductKeyMemory`. Defaults to that layer's
+            defaults.
+        **kwargs: further arguments of
+            `keras_hub.layers.TransformerEncoder`: `dropout`, `activation`,
+            `layer_norm_epsilon`, `kernel_initializer`, `bias_initializer`,
+            `normalize_first`, `name`, `dtype`.
+
+    Call arguments:
+        inputs: float tensor of shape `(batch, length, dim)`.
+        padding_mask: optional tensor of shape `(batch, length)`, true or 1 at
+            tokens, false or 0 at padding.
+        attention_mask: optional tensor of shape `(batch, length, length)`.
+        training: bool. Whether dropout and batch norm act as in training.
+        return_attention_scores: bool. Whether to return the attention scores,
+            too. Defaults to `False`.
+        return_memory_access: bool. Whether to return the memory access
+            `(slots, weights)`, too, see `keras_pkm.layers.ProductKeyMemory`.
+            Not for the block `"ffn"`. Defaults to `False`.
+
+    Returns:
+        A tensor of shape `(batch, length, dim)`, or a tuple of it and, in this
+        order, the attention scores and the memory access that were asked for.
+
+    Example:
+
+    >>> encoder = keras_pkm.layers.PKMTransformerEncoder(
+    ...     intermediate_dim=256,
+    ...     num_heads=4,
+    ...     block="resm",
+    ...     memory={"num_sub_keys": 32, "top_k": 8, "key_dim": 16},
+    ... )
+    >>> encoder(np.random.normal(size=(2, 10, 64))).shape
+    TensorShape([2, 10, 64])
+
+    References:
+
+    - [Kim and Jung, 2020](https://arxiv.org/abs/2010.03881), section 3.2.
+    """
+
+    def __init__(
+        self, intermediate_dim, num_heads, block="ffn", memory=None, **kwargs
+    ):
+        super().__init__(
+            intermediate_dim=intermediate_dim, num_heads=num_heads, **kwargs
+        )
+        if block not in BLOCKS:
+            raise ValueError(
+                f"`block` must be one of {', '.join(map(repr, BLOCKS))}. "
+                f"Received: block={block!r}."
+            )
+        self.block = block
+        self.memory = dict(memory or {})
+        self.product_key_memory = None
+        if self._uses_memory:
+            self.product_key_memory = ProductKeyMemory(
+                **self.memory,
+                dtype=self.dtype_policy,
+                name="product_key_memory",
+            )
+
+    @property
+    def _uses_ffn(self):
+        return BLOCKS[self.block][0] == 1
+
+    @property
+    def _uses_memory(self):
+        return BLOCKS[self.block][1] == 1
+
+    def build(self, inputs_shape):
+        dim = inputs_shape[-1]
+        if dim < self.num_heads:
+            raise ValueError(
+                "`num_heads` must be at most the width of the inputs. "
+                f"Received: num_heads={self.num_heads}, "
+                f"inputs_shape={inputs_shape}."
+            )
+        self._self_attention_layer = keras.layers.MultiHeadAttention(
+            num_heads=self.num_heads,
+            key_dim=dim // self.num_heads,
+            dropout=self.dropout,
+            kernel_initializer=_clone(self.kernel_initializer),
+            bias_initializer=_clone(self.bias_initializer),
+            dtype=self.dtype_policy,
+            name="self_attention_layer",
+        )
+        self._self_attention_layer.build(inputs_shape, inputs_shape)
+        self._self_attention_layer_norm = self._layer_norm(
+            "self_attention_layer_norm"
+        )
+        self._self_attention_layer_norm.build(inputs_shape)
+        self._self_attention_dropout = self._dropout("self_attention_dropout")
+
+        self._feedforward_layer_norm = self._layer_norm(
+            "feedforward_layer_norm"
+        )
+        self._feedforward_layer_norm.build(inputs_shape)
+        if self._uses_ffn:
+            self._feedforward_intermediate_dense = self._dense(
+                self.intermediate_dim,
+                "feedforward_intermediate_dense",
+                activation=self.activation,
+            )
+            self._feedforward_intermediate_dense.build(inputs_shape)
+            self._feedforward_output_dense = self._dense(
+                dim, "feedforward_output_dense"
+            )
+            self._feedforward_output_dense.build(
+                (*inputs_shape[:-1], self.intermediate_dim)
+            )
+            self._feedforward_dropout = self._dropout("feedforward_dropout")
+        if self._uses_memory:
+            self.product_key_memory.build(inputs_shape)
+        self.built = True
+
+    def _dense(self, units, name, activation=None):
+        return keras.layers.Dense(
+            units,
+            activation=activation,
+            kernel_initializer=_clone(self.kernel_initializer),
+            bias_initializer=_clone(self.bias_initializer),
+            dtype=self.dtype_policy,
+            name=name,
+        )
+
+    def _layer_norm(self, name):
+        return keras.layers.LayerNormalization(
+            epsilon=self.layer_norm_epsilon, dtype=self.dtype_policy, name=name
+        )
+
+    def _dropout(self, name):
+        return keras.layers.Dropout(
+            self.dropout, dtype=self.dtype_policy, name=name
+        )
+
+    def call(
+        self,
+        inputs,
+        padding_mask=None,
+        attention_mask=None,
+        training=None,
+        return_attention_scores=False,
+        return_memory_access=False,
+    ):
+        self._check_access_request(return_memory_access)
+        if padding_mask is None:
+            padding_mask = getattr(inputs, "_keras_mask", None)
+        x, attention_scores = self._attend(
+            inputs,
+            _merge_masks(padding_mask, attention_mask),
+            training,
+            return_attention_scores,
+        )
+
+        residual = x
+        if self.normalize_first:
+            x = self._feedforward_layer_norm(x)
+        # x' = LN(x + α·FFN(x) + β·PKM(x))
+        updates = []
+        if self._uses_ffn:
+            updates.append(self._feedforward(x, training))
+        if self._uses_memory:
+            memory, memory_access = self.product_key_memory(
+                x,
+                padding_mask=padding_mask,
+                training=training,
+                return_memory_access=True,
+            )
+            updates.append(memory)
+        x = sum(updates, residual)
+        if not self.normalize_first:
+            x = self._feedforward_layer_norm(x)
+
+        outputs = [x]
+        if return_attention_scores:
+            outputs.append(attention_scores)
+        if return_memory_access:
+            outputs.append(memory_access)
+        return tuple(outputs) if len(outputs) > 1 else x
+
+    def _attend(self, inputs, mask, training, return_attention_scores):
+        x = inputs
+        if self.normalize_first:
+            x = self._self_attention_layer_norm(x)
+        attended = self._self_attention_layer(
+            query=x,
+            value=x,
+            attention_mask=mask,
+            # Asked for only at need: fused attention does not keep scores.
+            return_attention_scores=return_attention_scores,
+            training=training,
+        )
+        x, scores = attended if return_attention_scores else (attended, None)
+        x = self._self_attention_dropout(x, training=training) + inputs
+        if not self.normalize_first:
+            x = self._self_attention_layer_norm(x)
+        return x, scores
+
+    def _feedforward(self, x, training):
+        x = self._feedforward_intermediate_dense(x)
+        x = self._feedforward_output_dense(x)
+        return self._feedforward_dropout(x, training=training)
+
+    def compute_output_spec(
+        self,
+        inputs,
+        padding_mask=None,
+        attention_mask=None,
+        training=None,
+        return_attention_scores=False,
+        return_memory_access=False,
+    ):
+        self._check_access_request(return_memory_access)
+        x = keras.KerasTensor(inputs.shape, dtype=self.compute_dtype)
+        outputs = [x]
+        if return_attention_scores:
+            batch, length, _ = inputs.shape
+            outputs.append(
+                keras.KerasTensor(
+                    (batch, self.num_heads, length, length),
+                    dtype=self.compute_dtype,
+                )
+            )
+        if return_memory_access:
+            _, access = self.product_key_memory.compute_output_spec(
+                x, return_memory_access=True
+            )
+            outputs.append(access)
+        return tuple(outputs) if len(outputs) > 1 else x
+
+    def _check_access_request(self, return_memory_access):
+        if return_memory_access and not self._uses_memory:
+            raise ValueError(
+                "`return_memory_access=True` needs a memory. Received: "
+                f"block={self.block!r}. Use block='pkm' or block='resm'."
+            )
+
+    def get_config(self):
+        config = super().get_config()
+        config.update({"block": self.block, "memory": dict(self.memory)})
+        return config
+
+
+def _clone(initializer):
+    """A fresh copy: an initializer called twice gives the same numbers."""
+    if not isinstance(initializer, keras.initializers.Initializer):
+        return initializer
+    return initializer.__class__.from_config(initializer.get_config())
+
+
+def _merge_masks(padding_mask, attention_mask):
+    """The attention mask `(batch, 1 or length, length)` that both allow."""
+    if padding_mask is not None:
+        padding_mask = ops.cast(ops.expand_dims(padding_mask, 1), "int32")
+    if attention_mask is None:
+        return padding_mask
+    attention_mask = ops.cast(attention_mask, "int32")
+    if padding_mask is None:
+        return attention_mask
+    return ops.minimum(padding_mask, attention_mask)

@@ -1,0 +1,326 @@
+"""The product-key memory layer."""
+
+import math
+
+import keras
+from keras import ops
+
+from keras_pkm.layers.masked_batch_normalization import MaskedBatchNormalization
+from keras_pkm.ops.embedding_bag import embedding_bag
+from keras_pkm.ops.product_key_search import product_key_search
+
+
+@keras.saving.register_keras_serializable("keras_pkm")
+class ProductKeyMemory(keras.layers.Layer):
+    """A large key-value memory of which each token reads a few slots.
+
+    Each of the `num_heads` heads turns a token into a query, finds the `top_k`
+    best of the `num_sub_keys²` slots, and reads their values:
+
+        q = normalize(x W + b)                        (one query a head)
+        slots, scores = the top_k best q · key(slot)
+        PKM(x) = Σ_heads Σ_j softmax(scores)[j] · values[slots[j]]
+
+    A slot's key is a pair of sub-keys, one for each half of the query, so that
+    finding the best of `num_sub_keys²` slots costs `2 · num_sub_keys` dot
+    products (see `keras_pkm.ops.product_key_search`). Capacity grows with the
+    number of slots while the time for a token hardly does.
+
+    The layer has no residual connection and no layer normalization of its own;
+    `keras_pkm.layers.PKMTransformerEncoder` places it in a Transformer block.
+    The gradient of `memory_values` has one row for each slot that was read
+    (`tf.IndexedSlices`): train it with `keras_pkm.optimizers.PKMAdam`, which
+    leaves the other rows alone.
+
+    Args:
+        num_sub_keys: int. Sub-keys of each half; the memory has
+            `num_sub_keys²` slots. Defaults to `512` (262,144 slots).
+        num_heads: int. Heads; each has its own queries and sub-keys, all share
+            the values. Defaults to `4`.
+        top_k: int. Slots that each head reads, at most `num_sub_keys`.
+            Defaults to `32`.
+        key_dim: int, even. Width of a head's query. Defaults to `256`.
+        value_dim: int. Width of the values. Defaults to the width of the
+            inputs; if it differs from that, a projection without bias brings
+            the output to the inputs' width.
+        query_normalization: `"batch"`, `"layer"` or `None`. Batch
+            normalization spreads the queries over the keys, hence the reads
+            over the slots. Its moments leave padding out and are taken over
+            all replicas. Defaults to `"batch"`.
+        query_dropout: float in [0, 1). Dropout of the queries. Defaults to
+            `0`.
+        value_dropout: float in [0, 1). Dropout of the output. Defaults to `0`.
+        **kwargs: further arguments of `keras.layers.Layer`, such as `name` and
+            `dtype`. Queries, scores, softmax and the weighted sum are float32
+            under every dtype policy.
+
+    Call arguments:
+        inputs: float tensor of shape `(..., dim)`, any leading dimensions.
+        padding_mask: optional bool or int tensor of shape `(...)`, true or 1
+            at tokens, false or 0 at padding. Padding gives zeros, and has no
+            part in the batch norm's statistics or in any gradient. Defaults
+            to the inputs' Keras mask, if they carry one.
+        training: bool. Whether batch norm and dropout act as in training.
+        return_memory_access: bool. Whether to return the slots read, too.
+            Defaults to `False`.
+
+    Returns:
+        A tensor of shape `(..., dim)`, or, with `return_memory_access=True`, a
+        tuple of it and the memory access `(slots, weights)`: int32 and float32
+        tensors of shape `(..., num_heads, top_k)`, sorted by descending
+        weight. The weights of a head sum to 1; at padding they are 0.
+
+    Example:
+
+    >>> memory = keras_pkm.layers.ProductKeyMemory(
+    ...     num_sub_keys=32, num_heads=2, top_k=8, key_dim=16
+    ... )
+    >>> tokens = np.random.normal(size=(4, 10, 64))
+    >>> outputs, (slots, weights) = memory(tokens, return_memory_access=True)
+    >>> outputs.shape, slots.shape
+    (TensorShape([4, 10, 64]), TensorShape([4, 10, 2, 8]))
+
+    References:
+
+    - [Lample et al., 2019](https://arxiv.org/abs/1907.05242)
+    - [Kim and Jung, 2020](https://arxiv.org/abs/2010.03881)
+    """
+
+    def __init__(
+        self,
+        num_sub_keys=512,
+        num_heads=4,
+        top_k=32,
+        key_dim=256,
+        value_dim=None,
+        query_normalization="batch",
+        query_dropout=0.0,
+        value_dropout=0.0,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        self.num_sub_keys = _positive_int("num_sub_keys", num_sub_keys)
+        self.num_heads = _positive_int("num_heads", num_heads)
+        self.top_k = _positive_int("top_k", top_k)
+        self.key_dim = _positive_int("key_dim", key_dim)
+        self.value_dim = (
+            None if value_dim is None else _positive_int("value_dim", value_dim)
+        )
+        self.query_dropout = _rate("query_dropout", query_dropout)
+        self.value_dropout = _rate("value_dropout", value_dropout)
+        if self.num_sub_keys**2 >= 2**31:
+            raise ValueError(
+                "`num_sub_keys` must be at most 46,340, because slots are "
+                f"int32 numbers. Received: num_sub_keys={num_sub_keys}."
+            )
+        if self.top_k > self.num_sub_keys:
+            raise ValueError(
+                "`top_k` must be at most `num_sub_keys`, because each half of "
+                "a query has no more sub-keys to choose from. Received: "
+                f"top_k={top_k}, num_sub_keys={num_sub_keys}."
+            )
+        if self.key_dim % 2:
+            raise ValueError(
+                "`key_dim` must be even, because each half of a query has its "
+                f"own sub-keys. Received: key_dim={key_dim}."
+            )
+        if query_normalization not in ("batch", "layer", None):
+            raise ValueError(
+                '`query_normalization` must be "batch", "layer" or None. '
+                f"Received: query_normalization={query_normalization!r}."
+            )
+        self._query_normalization = query_normalization
+        self.query_normalization = self._make_query_normalization()
+        self.supports_masking = True
+        # XLA's top-k on CPU is several times slower than TensorFlow's, and its
+        # gather of resource rows has no sparse gradient.
+        self.supports_jit = False
+
+    @property
+    def num_slots(self):
+        """Number of slots of the memory, `num_sub_keys²`."""
+        return self.num_sub_keys**2
+
+    def build(self, inputs_shape):
+        dim = inputs_shape[-1]
+        if dim is None:
+            raise ValueError(
+                "The last dimension of the inputs of `ProductKeyMemory` must "
+                f"be known. Received: inputs_shape={inputs_shape}."
+            )
+        value_dim = self.value_dim or dim
+        half = self.key_dim // 2
+
+        self.query_projection = keras.layers.Dense(
+            self.num_heads * self.key_dim,
+            dtype=self.dtype_policy,
+            name="query_projection",
+        )
+        self.query_projection.build((None, dim))
+        if self._query_normalization == "batch":
+            # One mean and variance for each (head, dimension).
+            channels = self.num_heads * self.key_dim
+            self.query_normalization.build((None, channels))
+        elif self._query_normalization == "layer":
+            self.query_normalization.build((None, self.num_heads, self.key_dim))
+        self.query_dropout_layer = keras.layers.Dropout(
+            self.query_dropout, dtype="float32", name="query_dropout"
+        )
+        self.sub_keys = self.add_weight(
+            shape=(self.num_heads, 2, self.num_sub_keys, half),
+            initializer=keras.initializers.RandomUniform(
+                -1 / math.sqrt(half), 1 / math.sqrt(half)
+            ),
+            autocast=False,
+            name="sub_keys",
+        )
+        # Autocast would convert the whole table at each read.
+        self.memory_values = self.add_weight(
+            shape=(self.num_slots, value_dim),
+            initializer=keras.initializers.RandomNormal(
+                stddev=1 / math.sqrt(value_dim)
+            ),
+            dtype="float32",
+            autocast=False,
+            name="memory_values",
+        )
+        self.output_projection = None
+        if value_dim != dim:
+            self.output_projection = keras.layers.Dense(
+                dim,
+                use_bias=False,
+                dtype=self.dtype_policy,
+                name="output_projection",
+            )
+            self.output_projection.build((None, value_dim))
+        self.value_dropout_layer = keras.layers.Dropout(
+            self.value_dropout, dtype=self.dtype_policy, name="value_dropout"
+        )
+
+    def _make_query_normalization(self):
+        kind = {
+            "batch": MaskedBatchNormalization,
+            "layer": keras.layers.LayerNormalization,
+            None: None,
+        }[self._query_normalization]
+        return kind and kind(dtype="float32", name="query_normalization")
+
+    def call(
+        self,
+        inputs,
+        padding_mask=None,
+        training=None,
+        return_memory_access=False,
+    ):
+        leading = ops.shape(inputs)[:-1]
+        if padding_mask is None:
+            padding_mask = getattr(inputs, "_keras_mask", None)
+        mask = self._flat_mask(inputs, padding_mask)
+        tokens = ops.reshape(inputs, (-1, inputs.shape[-1]))
+        if mask is not None:
+            # Padding may hold anything, NaN included.
+            tokens = ops.where(mask[:, None], tokens, 0)
+
+        queries = self._queries(tokens, mask, training)
+        slots, scores = product_key_search(queries, self.sub_keys, self.top_k)
+        weights = ops.softmax(scores, axis=-1)
+        if mask is not None:
+            weights = ops.where(mask[:, None, None], weights, 0)
+
+        reads = (-1, self.num_heads * self.top_k)
+        outputs = embedding_bag(
+            self.memory_values,
+            ops.reshape(slots, reads),
+            ops.reshape(weights, reads),
+        )
+        outputs = ops.cast(outputs, self.compute_dtype)
+        if self.output_projection is not None:
+            outputs = self.output_projection(outputs)
+        outputs = self.value_dropout_layer(outputs, training=training)
+        outputs = ops.reshape(outputs, (*leading, inputs.shape[-1]))
+        if not return_memory_access:
+            return outputs
+        access = (*leading, self.num_heads, self.top_k)
+        return outputs, (
+            ops.reshape(slots, access),
+            ops.reshape(weights, access),
+        )
+
+    def _queries(self, tokens, mask, training):
+        """Float32 queries of shape `(tokens, num_heads, key_dim)`."""
+        queries = ops.cast(self.query_projection(tokens), "float32")
+        if self._query_normalization == "batch":
+            queries = self.query_normalization(
+                queries, training=training, mask=mask
+            )
+        queries = ops.reshape(queries, (-1, self.num_heads, self.key_dim))
+        if self._query_normalization == "layer":
+            queries = self.query_normalization(queries)
+        return self.query_dropout_layer(queries, training=training)
+
+    def _flat_mask(self, inputs, padding_mask):
+        if padding_mask is None:
+            return None
+        expected = tuple(inputs.shape[:-1])
+        received = tuple(padding_mask.shape)
+        if len(received) != len(expected) or any(
+            None not in sizes and sizes[0] != sizes[1]
+            for sizes in zip(received, expected)
+        ):
+            raise ValueError(
+                "`padding_mask` must have the shape of `inputs` without the "
+                f"last dimension, {expected}. Received: padding_mask of shape "
+                f"{received}."
+            )
+        return ops.reshape(ops.cast(padding_mask, "bool"), (-1,))
+
+    def compute_output_shape(self, inputs_shape):
+        return inputs_shape
+
+    def compute_output_spec(
+        self,
+        inputs,
+        padding_mask=None,
+        training=None,
+        return_memory_access=False,
+    ):
+        outputs = keras.KerasTensor(inputs.shape, dtype=self.compute_dtype)
+        if not return_memory_access:
+            return outputs
+        access = (*inputs.shape[:-1], self.num_heads, self.top_k)
+        return outputs, (
+            keras.KerasTensor(access, dtype="int32"),
+            keras.KerasTensor(access, dtype="float32"),
+        )
+
+    def get_config(self):
+        config = super().get_config()
+        config.update(
+            {
+                "num_sub_keys": self.num_sub_keys,
+                "num_heads": self.num_heads,
+                "top_k": self.top_k,
+                "key_dim": self.key_dim,
+                "value_dim": self.value_dim,
+                "query_normalization": self._query_normalization,
+                "query_dropout": self.query_dropout,
+                "value_dropout": self.value_dropout,
+            }
+        )
+        return config
+
+
+def _positive_int(name, value):
+    if isinstance(value, bool) or int(value) != value or value < 1:
+        raise ValueError(
+            f"`{name}` must be a positive integer. Received: {name}={value!r}."
+        )
+    return int(value)
+
+
+def _rate(name, value):
+    if not 0 <= value < 1:
+        raise ValueError(
+            f"`{name}` must be in [0, 1). Received: {name}={value!r}."
+        )
+    return float(value)

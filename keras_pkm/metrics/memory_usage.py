@@ -1,0 +1,141 @@
+"""How much of a memory is used, and how evenly."""
+
+import math
+
+import keras
+from keras import ops
+
+
+@keras.saving.register_keras_serializable("keras_pkm")
+class MemoryUsage(keras.metrics.Metric):
+    """Memory utilization of one product-key memory.
+
+    Over all tokens seen, for each slot i: u'ᵢ counts how often it was among
+    the slots read, t'ᵢ how often it was the best of its head, w'ᵢ sums its
+    weights. With u and w, those of u' and w' that sum to 1, `result()` has
+
+    - `mu`: memory usage, the share of slots with u' > 0;
+    - `top1_mu`: top-1 memory usage, the share of slots with t' > 0, where each
+      head of each token has a best slot;
+    - `top1_token_mu`: the same where each token has one best slot, that of the
+      largest weight among all its heads;
+    - `kl_u`, `kl_w`: Kullback-Leibler divergence of u and w from the uniform
+      distribution, ln(slots) + Σ p ln p, in nats: 0 if all slots are read
+      alike, ln(slots) if all reads fall on one;
+    - `top1_reads`: the number of top-1 reads, Σ t'. Usage grows with it: with
+      less than five top-1 reads a slot, say so beside the figures.
+
+    Counts are exact integers of any size, weights add up in float64. Under
+    `tf.distribute` the counts of all replicas are summed.
+
+    Args:
+        num_slots: int. Slots of the memory,
+            `keras_pkm.layers.ProductKeyMemory.num_slots`.
+        name: str. Defaults to `"memory_usage"`.
+        dtype: accepted as in other metrics. Counts and sums have their own
+            dtypes.
+
+    Example:
+
+    >>> metric = keras_pkm.metrics.MemoryUsage(num_slots=4)
+    >>> slots = [[[0, 1]], [[0, 3]]]  # (tokens, heads, top_k)
+    >>> weights = [[[0.75, 0.25]], [[0.5, 0.5]]]
+    >>> metric.update_state(slots, weights)
+    >>> metric.result()["mu"], metric.result()["top1_mu"]
+    (0.75, 0.25)
+
+    References:
+
+    - [Lample et al., 2019](https://arxiv.org/abs/1907.05242), section 4.4
+    - [Kim and Jung, 2020](https://arxiv.org/abs/2010.03881), section 4.3
+    """
+
+    def __init__(self, num_slots, name="memory_usage", dtype=None):
+        super().__init__(name=name, dtype=dtype)
+        if num_slots < 1:
+            raise ValueError(
+                "`num_slots` must be a positive integer. "
+                f"Received: num_slots={num_slots}."
+            )
+        self.num_slots = int(num_slots)
+        self._reads = self._counter("reads", "int64")
+        self._top1 = self._counter("top1", "int64")
+        self._top1_of_token = self._counter("top1_of_token", "int64")
+        self._weights = self._counter("weights", "float64")
+
+    def _counter(self, name, dtype):
+        return self.add_variable(
+            (self.num_slots,), initializer="zeros", dtype=dtype, name=name
+        )
+
+    def update_state(self, slots, weights, padding_mask=None):
+        """Counts one memory access.
+
+        Args:
+            slots: int tensor of shape `(..., num_heads, top_k)`.
+            weights: float tensor of the same shape.
+            padding_mask: optional bool or int tensor of shape `(...)`, false
+                or 0 at padding, which is not counted.
+        """
+        slots = ops.convert_to_tensor(slots, "int32")
+        heads, top_k = slots.shape[-2:]
+        slots = ops.reshape(slots, (-1, heads, top_k))
+        weights = ops.reshape(ops.cast(weights, "float64"), (-1, heads, top_k))
+        if padding_mask is None:
+            counted = ops.ones((ops.shape(slots)[0],), "int64")
+        else:
+            counted = ops.cast(
+                ops.cast(ops.reshape(padding_mask, (-1,)), "bool"), "int64"
+            )
+        per_head = ops.repeat(counted, heads)
+
+        self._add(self._reads, slots, ops.repeat(per_head, top_k))
+        self._add(
+            self._weights,
+            slots,
+            ops.reshape(weights, (-1,))
+            * ops.cast(ops.repeat(per_head, top_k), "float64"),
+        )
+        self._add(self._top1, _best(slots, weights), per_head)
+        flat = (-1, heads * top_k)
+        self._add(
+            self._top1_of_token,
+            _best(ops.reshape(slots, flat), ops.reshape(weights, flat)),
+            counted,
+        )
+
+    def _add(self, counter, slots, amounts):
+        counter.assign_add(
+            ops.segment_sum(amounts, ops.reshape(slots, (-1,)), self.num_slots)
+        )
+
+    def result(self):
+        return {
+            "mu": _share_used(self._reads),
+            "top1_mu": _share_used(self._top1),
+            "top1_token_mu": _share_used(self._top1_of_token),
+            "kl_u": self._divergence_from_uniform(self._reads),
+            "kl_w": self._divergence_from_uniform(self._weights),
+            "top1_reads": ops.sum(self._top1),
+        }
+
+    def _divergence_from_uniform(self, amounts):
+        """`ln(slots) + Σ p ln p`, 0 where nothing was counted yet."""
+        amounts = ops.cast(amounts, "float64")
+        total = ops.sum(amounts)
+        p = amounts / ops.where(total > 0, total, 1.0)
+        entropy = -ops.sum(p * ops.log(ops.where(p > 0, p, 1.0)))
+        return ops.where(total > 0, math.log(self.num_slots) - entropy, 0.0)
+
+    def get_config(self):
+        return {"num_slots": self.num_slots, "name": self.name}
+
+
+def _best(slots, weights):
+    """The slot of the largest weight along the last axis."""
+    best = ops.expand_dims(ops.argmax(weights, axis=-1), -1)
+    return ops.take_along_axis(slots, best, axis=-1)
+
+
+def _share_used(counts):
+    return ops.mean(ops.cast(ops.convert_to_tensor(counts) > 0, "float64"))

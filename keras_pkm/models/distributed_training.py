@@ -1,0 +1,65 @@
+"""What lets keras-hub's tasks train under `tf.distribute`."""
+
+import keras
+import tensorflow as tf
+
+
+class DistributedTraining:
+    """Mixin for keras-hub tasks: `fit` and `evaluate` under `tf.distribute`.
+
+    Keras builds a model under a strategy from the mean of the replicas'
+    batches, which fails for features that have none, as bool masks, and for
+    batches that differ in shape. This mixin builds it from the first replica's
+    batch. It also keeps the optimizer's state out of presets.
+    """
+
+    def _maybe_symbolic_build(self, iterator=None, data_batch=None):
+        strategy = self._distribute_strategy
+        if strategy is None:
+            return
+        if iterator is not None:
+            for _, _, batches in iterator:
+                data_batch = keras.tree.map_structure(
+                    lambda x: strategy.experimental_local_results(x)[0],
+                    next(batches),
+                )
+                break
+        with strategy.scope():
+            self._symbolic_build(data_batch=data_batch)
+
+    def compute_metrics(self, *args, **kwargs):
+        logs = super().compute_metrics(*args, **kwargs)
+        if isinstance(
+            self.distribute_strategy, tf.distribute.MultiWorkerMirroredStrategy
+        ):
+            # Keras averages logs over workers along an axis they lack.
+            logs = {
+                name: tf.reshape(value, [1]) for name, value in logs.items()
+            }
+        return logs
+
+    def save_task_weights(self, filepath):
+        """Saves the weights of the task alone: neither backbone nor optimizer.
+
+        Args:
+            filepath: str, ending in `.weights.h5`.
+        """
+        keras.saving.save_weights(
+            self, filepath, objects_to_skip=self._all_but_the_head()
+        )
+
+    def load_task_weights(self, filepath):
+        """Loads the weights of the task alone: neither backbone nor optimizer.
+
+        Args:
+            filepath: str, ending in `.weights.h5`.
+        """
+        keras.saving.load_weights(
+            self, filepath, objects_to_skip=self._all_but_the_head()
+        )
+
+    def _all_but_the_head(self):
+        others = list(self.backbone._flatten_layers())
+        if self.optimizer is not None:
+            others.append(self.optimizer)
+        return others

@@ -1,0 +1,79 @@
+"""Measures how a model uses its memories on some data."""
+
+import keras
+import tensorflow as tf
+
+from keras_pkm.metrics.memory_usage import MemoryUsage
+
+
+class MemoryProbe:
+    """Runs a backbone over data and measures the use of each memory.
+
+    Args:
+        backbone: backbone with `memory_outputs`, such as
+            `keras_pkm.models.PKMBertBackbone`.
+
+    Example:
+
+    >>> probe = keras_pkm.models.MemoryProbe(backbone)
+    >>> features = {
+    ...     "token_ids": np.ones((2, 12), "int32"),
+    ...     "segment_ids": np.zeros((2, 12), "int32"),
+    ...     "padding_mask": np.ones((2, 12), "int32"),
+    ... }
+    >>> usage = probe.measure(tf.data.Dataset.from_tensors(features))
+    >>> sorted(usage), usage[4]["top1_reads"]
+    ([2, 4], 96)
+    """
+
+    def __init__(self, backbone):
+        self.backbone = backbone
+        self._strategy = backbone.distribute_strategy
+        self._accesses = keras.Model(backbone.inputs, backbone.memory_outputs)
+        with self._strategy.scope():
+            self._metrics = {
+                number: MemoryUsage(
+                    backbone.transformer_layers[
+                        number - 1
+                    ].product_key_memory.num_slots
+                )
+                for number in backbone.memory_outputs
+            }
+        self._step = tf.function(
+            lambda features: self._strategy.run(self._count, (features,)),
+            reduce_retracing=True,
+        )
+
+    def _count(self, features):
+        features = {name: features[name] for name in self.backbone.input}
+        accesses = self._accesses(features, training=False)
+        for number, (slots, weights) in accesses.items():
+            self._metrics[number].update_state(
+                slots, weights, padding_mask=features["padding_mask"]
+            )
+
+    def measure(self, data):
+        """Measures the use of each memory over `data`.
+
+        Args:
+            data: finite `tf.data.Dataset` of the backbone's features, or of
+                tuples that begin with them, as for training. Under
+                `tf.distribute` its batches must divide by the replicas.
+
+        Returns:
+            A dict, from the number of the layer, counted from 1, to a dict of
+            the figures of `keras_pkm.metrics.MemoryUsage`, as Python numbers.
+        """
+        for metric in self._metrics.values():
+            metric.reset_state()
+        if self._strategy.num_replicas_in_sync > 1:
+            data = self._strategy.experimental_distribute_dataset(data)
+        for batch in data:
+            self._step(batch[0] if isinstance(batch, tuple) else batch)
+        return {
+            number: {
+                name: value.numpy().item()
+                for name, value in metric.result().items()
+            }
+            for number, metric in self._metrics.items()
+        }

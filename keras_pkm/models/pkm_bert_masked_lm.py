@@ -1,0 +1,37 @@
+"""Masked language modeling with `PKMBertBackbone`."""
+
+import keras
+import keras_hub
+
+from keras_pkm.models.distributed_training import DistributedTraining
+from keras_pkm.models.pkm_bert_backbone import PKMBertBackbone
+
+
+@keras.saving.register_keras_serializable("keras_pkm")
+class PKMBertMaskedLM(DistributedTraining, keras_hub.models.BertMaskedLM):
+    """`keras_hub.models.BertMaskedLM` for a backbone with memory.
+
+    It behaves as that class does, and trains under `tf.distribute`, too.
+    `keras_hub.models.MaskedLM.from_preset` gives this class for presets that
+    hold a `keras_pkm.models.PKMBertBackbone`.
+
+    Args:
+        backbone: `keras_pkm.models.PKMBertBackbone`.
+        preprocessor: `keras_hub.models.BertMaskedLMPreprocessor` or `None`, if
+            inputs are preprocessed already. Defaults to `None`.
+
+    Example:
+
+    >>> masked_lm = keras_pkm.models.PKMBertMaskedLM(backbone)
+    >>> features = {
+    ...     "token_ids": np.ones((2, 12), "int32"),
+    ...     "segment_ids": np.zeros((2, 12), "int32"),
+    ...     "padding_mask": np.ones((2, 12), "int32"),
+    ...     "mask_positions": np.array([[3, 5], [2, 0]], "int32"),
+    ... }
+    >>> masked_lm(features).shape
+    TensorShape([2, 2, 1000])
+    """
+
+    backbone_cls = PKMBertBackbone
+    preprocessor_cls = keras_hub.models.BertMaskedLMPreprocessor

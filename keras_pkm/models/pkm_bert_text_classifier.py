@@ -1,0 +1,43 @@
+"""Text classification with `PKMBertBackbone`."""
+
+import keras
+import keras_hub
+
+from keras_pkm.models.distributed_training import DistributedTraining
+from keras_pkm.models.pkm_bert_backbone import PKMBertBackbone
+
+
+@keras.saving.register_keras_serializable("keras_pkm")
+class PKMBertTextClassifier(
+    DistributedTraining, keras_hub.models.BertTextClassifier
+):
+    """`keras_hub.models.BertTextClassifier` for a backbone with memory.
+
+    It behaves as that class does, and trains under `tf.distribute`, too.
+    `keras_hub.models.TextClassifier.from_preset` gives this class for presets
+    that hold a `keras_pkm.models.PKMBertBackbone`.
+
+    Args:
+        backbone: `keras_pkm.models.PKMBertBackbone`.
+        num_classes: int. The number of classes.
+        preprocessor: `keras_hub.models.BertTextClassifierPreprocessor` or
+            `None`, if inputs are preprocessed already. Defaults to `None`.
+        **kwargs: further arguments of `keras_hub.models.BertTextClassifier`:
+            `activation`, `dropout`.
+
+    Example:
+
+    >>> classifier = keras_pkm.models.PKMBertTextClassifier(
+    ...     backbone, num_classes=2
+    ... )
+    >>> features = {
+    ...     "token_ids": np.ones((3, 12), "int32"),
+    ...     "segment_ids": np.zeros((3, 12), "int32"),
+    ...     "padding_mask": np.ones((3, 12), "int32"),
+    ... }
+    >>> classifier(features).shape
+    TensorShape([3, 2])
+    """
+
+    backbone_cls = PKMBertBackbone
+    preprocessor_cls = keras_hub.models.BertTextClassifierPreprocessor

@@ -1,0 +1,85 @@
+"""Warm start: give a model the weights of another of the same layout."""
+
+import dataclasses
+
+
+@dataclasses.dataclass(frozen=True)
+class WarmStartReport:
+    """What a warm start did, as weight paths below the model's own name.
+
+    Attributes:
+        copied: tuple of str. Weights that got the source's values.
+        new: tuple of str. Weights of the target that the source lacks; they
+            keep their initial values.
+        left_over: tuple of str. Weights of the source that the target lacks.
+    """
+
+    copied: tuple
+    new: tuple
+    left_over: tuple
+
+    def __str__(self):
+        lines = [f"Warm start: {len(self.copied)} weights copied."]
+        if self.new:
+            lines.append(f"New ({len(self.new)}): {', '.join(self.new)}.")
+        if self.left_over:
+            lines.append(
+                f"Left over ({len(self.left_over)}): "
+                f"{', '.join(self.left_over)}."
+            )
+        return "\n".join(lines)
+
+
+def copy_matching_weights(source, target):
+    """Copies each weight of `source` to the weight of `target` at its path.
+
+    Weights match by their path below the model's own name. Sublayers keep
+    their names whichever block an encoder layer has, so that a plain model's
+    weights fit one with memory: the "+Init" of
+    [Kim and Jung, 2020](https://arxiv.org/abs/2010.03881).
+
+    Args:
+        source: built Keras model to copy from.
+        target: built Keras model to copy to.
+
+    Returns:
+        A `keras_pkm.models.WarmStartReport`.
+
+    Raises:
+        ValueError: if two weights of the same path differ in shape; nothing
+            is copied then.
+
+    Example:
+
+    >>> report = keras_pkm.models.copy_matching_weights(plain, with_memory)
+    >>> print(report)  # doctest: +SKIP
+    """
+    old = _weights_by_path(source)
+    new = _weights_by_path(target)
+    common = [path for path in new if path in old]
+    for path in common:
+        if old[path].shape != new[path].shape:
+            raise ValueError(
+                f"Weight `{path}` must have the same shape in `source` and "
+                f"`target`. Received: {tuple(old[path].shape)} and "
+                f"{tuple(new[path].shape)}. Build both models with the same "
+                "sizes."
+            )
+    for path in common:
+        new[path].assign(old[path].value)
+    return WarmStartReport(
+        copied=tuple(common),
+        new=tuple(path for path in new if path not in old),
+        left_over=tuple(path for path in old if path not in new),
+    )
+
+
+def _weights_by_path(model):
+    prefix = f"{model.name}/"
+    weights = {w.path.removeprefix(prefix): w for w in model.weights}
+    if len(weights) < len(model.weights):
+        raise ValueError(
+            f"Weights of `{model.name}` share a path, so that they cannot be "
+            "told apart. Give its layers distinct names."
+        )
+    return weights

@@ -1,0 +1,79 @@
+"""Exact top-k search over product keys."""
+
+from keras import ops
+
+
+def product_key_search(queries, sub_keys, top_k):
+    """Finds the `top_k` best of the `n * n` product keys of each head.
+
+    Slot `i * n + j` has the key `(sub_keys[h, 0, i], sub_keys[h, 1, j])`; its
+    score is the sum of two dot products, one for each half of the query:
+
+        score(i * n + j) = q[:half] · K[h, 0, i] + q[half:] · K[h, 1, j]
+
+    The best slots lie among the pairs of the `top_k` best sub-keys of each
+    half, so that `2 n` dot products rank `n * n` slots. Of those `top_k²`
+    pairs only the few that no `top_k` others dominate are scored. The result
+    is the same, also in ties: the lowest candidate, row-major, comes first.
+
+    Everything is computed in float32, whatever the dtypes of the arguments:
+    half precision would make most scores tie.
+
+    Args:
+        queries: tensor of shape `(tokens, num_heads, key_dim)`.
+        sub_keys: tensor of shape `(num_heads, 2, n, key_dim // 2)`.
+        top_k: int. How many slots to return for each head, at most `n`.
+
+    Returns:
+        A tuple `(slots, scores)`, both of shape `(tokens, num_heads, top_k)`,
+        int32 and float32, sorted by descending score. Gradients flow through
+        the scores.
+
+    Example:
+
+    >>> queries = keras.random.normal((10, 4, 64))
+    >>> sub_keys = keras.random.normal((4, 2, 128, 32))
+    >>> slots, scores = keras_pkm.ops.product_key_search(queries, sub_keys, 8)
+    >>> slots.shape
+    TensorShape([10, 4, 8])
+
+    References:
+
+    - [Lample et al., 2019](https://arxiv.org/abs/1907.05242), section 3.2.
+    """
+    num_heads, _, num_sub_keys, half = sub_keys.shape
+    queries = ops.cast(queries, "float32")
+    sub_keys = ops.cast(sub_keys, "float32")
+
+    queries = ops.reshape(queries, (-1, num_heads, 2, half))
+    sub_scores = ops.einsum("thsd,hsnd->thsn", queries, sub_keys)
+    sub_scores, sub_slots = ops.top_k(sub_scores, top_k)  # (t, h, 2, top_k)
+
+    rows, columns = _undominated_pairs(top_k)
+    candidates = ops.take(sub_scores[:, :, 0], rows, axis=-1) + ops.take(
+        sub_scores[:, :, 1], columns, axis=-1
+    )
+    scores, best = ops.top_k(candidates, top_k)
+
+    sub_slots = ops.cast(sub_slots, "int32")
+    candidate_slots = num_sub_keys * ops.take(
+        sub_slots[:, :, 0], rows, axis=-1
+    ) + ops.take(sub_slots[:, :, 1], columns, axis=-1)
+    return ops.take_along_axis(candidate_slots, best, axis=-1), scores
+
+
+def _undominated_pairs(top_k):
+    """Ranks `(a, b)`, row-major, that can be among the `top_k` best pairs.
+
+    Every pair `(a', b')` with `a' <= a` and `b' <= b` scores at least as much
+    as `(a, b)` and precedes it. There are `(a + 1) (b + 1)` of them, itself
+    included: more than `top_k` of them leave it no place.
+    """
+    pairs = [
+        (a, b)
+        for a in range(top_k)
+        for b in range(top_k)
+        if (a + 1) * (b + 1) <= top_k
+    ]
+    rows, columns = zip(*pairs)
+    return list(rows), list(columns)

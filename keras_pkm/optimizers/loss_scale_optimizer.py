@@ -1,0 +1,35 @@
+"""Dynamic loss scaling on whose steps all replicas agree."""
+
+import keras
+import tensorflow as tf
+
+from keras_pkm.optimizers.row_sparse import all_finite
+from keras_pkm.optimizers.row_sparse import sum_over_replicas
+
+
+@keras.saving.register_keras_serializable("keras_pkm")
+class LossScaleOptimizer(keras.optimizers.LossScaleOptimizer):
+    """`keras.optimizers.LossScaleOptimizer` for models with memory.
+
+    For training in float16. Keras' own, in which `compile` wraps an optimizer
+    under the policy `"mixed_float16"`, looks at the first replica's gradients
+    only, and turns the tables' sparse gradients into tensors of the tables'
+    size. This one looks at the rows that were read, and lowers the scale if
+    any replica's gradient is not finite.
+
+    Args:
+        inner_optimizer: the `keras.optimizers.Optimizer` to wrap.
+        **kwargs: further arguments of `keras.optimizers.LossScaleOptimizer`:
+            `initial_scale`, `dynamic_growth_steps`, `name`.
+
+    Example:
+
+    >>> optimizer = keras_pkm.optimizers.LossScaleOptimizer(
+    ...     keras_pkm.optimizers.PKMAdam()
+    ... )
+    """
+
+    def check_finite(self, grads):
+        finite = all_finite([grad for grad in grads if grad is not None])
+        failures = sum_over_replicas(tf.cast(~finite, "float32"))
+        return tf.equal(failures, 0.0)

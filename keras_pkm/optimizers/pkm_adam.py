@@ -1,0 +1,316 @@
+"""Adam with a learning rate and a row-sparse rule of its own for memories."""
+
+import logging
+import re
+
+import keras
+import tensorflow as tf
+from keras import ops
+
+from keras_pkm.optimizers.row_sparse import all_finite
+from keras_pkm.optimizers.row_sparse import clip_by_value
+from keras_pkm.optimizers.row_sparse import read_rows
+from keras_pkm.optimizers.row_sparse import sum_over_replicas
+from keras_pkm.optimizers.row_sparse import to_slices
+from keras_pkm.optimizers.row_sparse import to_tensor
+
+logger = logging.getLogger(__name__)
+
+_NEVER_DECAYED = re.compile(r"(^|/)(bias|gamma|beta)$")
+# Arguments of Adam that have no row-sparse form.
+_UNSUPPORTED = (
+    "amsgrad",
+    "use_ema",
+    "ema_momentum",
+    "ema_overwrite_frequency",
+    "gradient_accumulation_steps",
+    "loss_scale_factor",
+)
+
+
+@keras.saving.register_keras_serializable("keras_pkm")
+class PKMAdam(keras.optimizers.Adam):
+    """Adam that trains the values of product-key memories row by row.
+
+    All variables but the value tables follow `keras.optimizers.Adam`. A value
+    table has its own learning rate, and a step updates those of its rows that
+    the batch read:
+
+        m[rows] ← β₁ m[rows] + (1 - β₁) g
+        v[rows] ← β₂ v[rows] + (1 - β₂) g²
+        values[rows] ← values[rows] - α m[rows] / (√v[rows] + ε)
+
+    with Adam's α = rate · √(1 - β₂ᵗ) / (1 - β₁ᵗ) of the global step t. Every
+    other row of values, m and v stays as it is, bit for bit, and costs no
+    time. (Adam moves all rows at each step, by their momentum.) A row counts
+    as read if its gradient, summed over all replicas, is not all zero.
+
+    Gradients are clipped after repeated rows and all replicas have been summed.
+    A step at which any replica has a gradient that is not finite is skipped on
+    all of them: no variable changes, and `iterations` does not advance.
+
+    Args:
+        learning_rate: float or schedule, for all but the value tables.
+            Defaults to `1e-4`.
+        memory_learning_rate: float or schedule, for the value tables. Defaults
+            to `1e-3`.
+        beta_1: float. Defaults to `0.9`.
+        beta_2: float. Defaults to `0.999`.
+        epsilon: float. Defaults to `1e-7`.
+        weight_decay: optional float. Decoupled weight decay, that of AdamW. It
+            never touches value tables, biases, or the parameters of layer and
+            batch norms.
+        clipnorm: optional float. Clips the norm of each variable's gradient.
+        clipvalue: optional float. Clips each entry of the gradients.
+        global_clipnorm: optional float. Clips the norm of all gradients
+            together.
+        memory_pattern: str or `None`. The regular expression that the paths of
+            the value tables match. To match no trainable variable is an
+            error; `None` says that there is none to match, as in models
+            without memory or with frozen values. Defaults to that of
+            `keras_pkm.layers.ProductKeyMemory`'s values.
+        reduction: `"sparse"` or `"dense"`. How the value tables' gradients are
+            summed over replicas: `"sparse"` sends the rows that each replica
+            read, `"dense"` the whole table, which is less once all replicas
+            together read more rows than it has. Defaults to `"sparse"`.
+        name: str. Defaults to `"pkm_adam"`.
+
+    Example:
+
+    >>> optimizer = keras_pkm.optimizers.PKMAdam(
+    ...     learning_rate=keras_pkm.optimizers.LinearWarmup(
+    ...         1e-4, warmup_steps=10_000, total_steps=500_000
+    ...     ),
+    ...     memory_learning_rate=1e-3,
+    ... )
+
+    References:
+
+    - [Kim and Jung, 2020](https://arxiv.org/abs/2010.03881), section 4.1
+    - [Lample et al., 2019](https://arxiv.org/abs/1907.05242), section 4.1
+    - [Kingma and Ba, 2014](https://arxiv.org/abs/1412.6980)
+    """
+
+    def __init__(
+        self,
+        learning_rate=1e-4,
+        memory_learning_rate=1e-3,
+        beta_1=0.9,
+        beta_2=0.999,
+        epsilon=1e-7,
+        weight_decay=None,
+        clipnorm=None,
+        clipvalue=None,
+        global_clipnorm=None,
+        memory_pattern=r"(^|/)memory_values$",
+        reduction="sparse",
+        name="pkm_adam",
+    ):
+        super().__init__(
+            learning_rate=learning_rate,
+            beta_1=beta_1,
+            beta_2=beta_2,
+            epsilon=epsilon,
+            weight_decay=weight_decay,
+            clipnorm=clipnorm,
+            clipvalue=clipvalue,
+            global_clipnorm=global_clipnorm,
+            name=name,
+        )
+        if reduction not in ("sparse", "dense"):
+            raise ValueError(
+                '`reduction` must be "sparse" or "dense". '
+                f"Received: reduction={reduction!r}."
+            )
+        self.memory_pattern = memory_pattern
+        self.reduction = reduction
+        self._memory_learning_rate = self._rate(memory_learning_rate)
+
+    def _rate(self, rate):
+        """A schedule as it is, a number as a variable that can be set."""
+        if isinstance(rate, dict):
+            rate = keras.saving.deserialize_keras_object(rate)
+        if isinstance(rate, keras.optimizers.schedules.LearningRateSchedule):
+            return rate
+        if not isinstance(rate, float):
+            raise ValueError(
+                "`memory_learning_rate` must be a float or a "
+                "`LearningRateSchedule`. Received: "
+                f"memory_learning_rate={rate!r}."
+            )
+        variable = keras.Variable(
+            rate,
+            name="memory_learning_rate",
+            dtype="float32",
+            trainable=False,
+            aggregation="only_first_replica",
+        )
+        self._track_variable(variable)
+        return variable
+
+    @property
+    def memory_learning_rate(self):
+        """The value tables' learning rate at the current step."""
+        if callable(self._memory_learning_rate):
+            return self._memory_learning_rate(self._iterations)
+        return self._memory_learning_rate
+
+    @memory_learning_rate.setter
+    def memory_learning_rate(self, rate):
+        if callable(self._memory_learning_rate):
+            raise TypeError(
+                "`memory_learning_rate` is a schedule and cannot be set. Give "
+                "the optimizer a float to be able to set it."
+            )
+        self._memory_learning_rate.assign(rate)
+
+    def build(self, variables):
+        if self.built:
+            return
+        groups = {"memory": [], "decayed": [], "not decayed": []}
+        for variable in variables:
+            groups[self._group(variable)].append(variable)
+        if self.memory_pattern is not None and not groups["memory"]:
+            raise ValueError(
+                "`memory_pattern` must match the path of a trainable variable. "
+                f"Received: memory_pattern={self.memory_pattern!r}, which "
+                f"matches none of {len(variables)}. Pass "
+                "`memory_pattern=None` for a model without trainable values."
+            )
+        super().build(variables)
+        self._memory_keys = {self._var_key(v) for v in groups["memory"]}
+        self._decayed_keys = {self._var_key(v) for v in groups["decayed"]}
+        for group, members in groups.items():
+            parameters = sum(v.shape.num_elements() for v in members)
+            logger.info(
+                "PKMAdam: %d variables, %s parameters: %s",
+                len(members),
+                f"{parameters:,}",
+                group,
+            )
+
+    def _group(self, variable):
+        path = getattr(variable, "path", variable.name)
+        if self.memory_pattern and re.search(self.memory_pattern, path):
+            return "memory"
+        if self.weight_decay is None or _NEVER_DECAYED.search(path):
+            return "not decayed"
+        return "decayed"
+
+    def _is_memory(self, variable):
+        return self._var_key(variable) in self._memory_keys
+
+    def _use_weight_decay(self, variable):
+        decayed = self._var_key(variable) in self._decayed_keys
+        return decayed and super()._use_weight_decay(variable)
+
+    def _backend_apply_gradients(self, grads, trainable_variables):
+        """Sums over replicas, clips, and updates, unless a NaN is among it.
+
+        Keras clips before it sums over replicas, which gives another result on
+        two devices than on one. As the sums are the same on all replicas, so
+        is the decision to skip.
+        """
+        grads = self._reduce(grads, trainable_variables)
+        finite = all_finite(grads)
+        grads = self._clip_gradients(grads)
+        tf.__internal__.distribute.interim.maybe_merge_call(
+            self._update_unless_skipped,
+            self._distribution_strategy,
+            finite,
+            grads,
+            [v.value for v in trainable_variables],
+            self.learning_rate,
+        )
+
+    def _reduce(self, grads, variables):
+        """Gradients summed over replicas: the tables' as slices."""
+        memory = [self._is_memory(variable) for variable in variables]
+        grads = [
+            to_slices(grad)
+            if is_memory and self.reduction == "sparse"
+            else to_tensor(grad)
+            for grad, is_memory in zip(grads, memory)
+        ]
+        grads = sum_over_replicas(grads)
+        return [
+            to_slices(grad) if is_memory else grad
+            for grad, is_memory in zip(grads, memory)
+        ]
+
+    def _clip_gradients(self, grads):
+        if self.clipnorm:
+            return [tf.clip_by_norm(grad, self.clipnorm) for grad in grads]
+        if self.global_clipnorm:
+            return tf.clip_by_global_norm(grads, self.global_clipnorm)[0]
+        if self.clipvalue:
+            return [clip_by_value(grad, self.clipvalue) for grad in grads]
+        return grads
+
+    def _update_unless_skipped(
+        self, distribution, finite, grads, variables, learning_rate
+    ):
+        def update_all():
+            for grad, variable in zip(grads, variables):
+                if self._is_memory(variable):
+                    # Arguments reach the update as the device's own
+                    # components, which row access needs.
+                    index = self._get_variable_index(variable)
+                    update, args = (
+                        self._update_rows,
+                        (
+                            grad,
+                            self._momentums[index].value,
+                            self._velocities[index].value,
+                        ),
+                    )
+                else:
+                    update, args = self._update, (grad, learning_rate)
+                distribution.extended.update(
+                    variable, update, args=args, group=False
+                )
+
+        def skip():
+            # `apply` counts every call; a skipped step is none.
+            self._iterations.assign_sub(1)
+
+        finite = distribution.experimental_local_results(finite)[0]
+        tf.cond(finite, update_all, skip)
+
+    def _update(self, variable, gradient, learning_rate):
+        if self._use_weight_decay(variable):
+            rate = tf.cast(learning_rate, variable.dtype)
+            variable.assign_sub(variable * (self.weight_decay * rate))
+        self.update_step(gradient, variable, learning_rate)
+
+    def _update_rows(self, values, gradient, momentums, velocities):
+        rows, gradient = read_rows(gradient)
+        step = tf.cast(self._iterations + 1, "float32")
+        rate = ops.cast(self.memory_learning_rate, "float32")
+        alpha = rate * tf.sqrt(1 - self.beta_2**step) / (1 - self.beta_1**step)
+
+        m = tf.gather(momentums, rows)
+        m += (gradient - m) * (1 - self.beta_1)
+        v = tf.gather(velocities, rows)
+        v += (tf.square(gradient) - v) * (1 - self.beta_2)
+        momentums.scatter_update(tf.IndexedSlices(m, rows))
+        velocities.scatter_update(tf.IndexedSlices(v, rows))
+        values.scatter_sub(
+            tf.IndexedSlices(alpha * m / (tf.sqrt(v) + self.epsilon), rows)
+        )
+
+    def get_config(self):
+        config = super().get_config()
+        for name in _UNSUPPORTED:
+            config.pop(name, None)
+        rate = self._memory_learning_rate
+        config.update(
+            {
+                "memory_learning_rate": float(rate.numpy())
+                if isinstance(rate, keras.Variable)
+                else keras.saving.serialize_keras_object(rate),
+                "memory_pattern": self.memory_pattern,
+                "reduction": self.reduction,
+            }
+        )
+        return config

@@ -1,0 +1,77 @@
+"""Functions of gradients, of which the tables' are `tf.IndexedSlices`."""
+
+import tensorflow as tf
+
+from keras_pkm.ops.embedding_bag import deduplicate
+
+
+def to_slices(gradient):
+    """The gradient of a table as slices that name each row at most once."""
+    if isinstance(gradient, tf.IndexedSlices):
+        return deduplicate(gradient)
+    rows = tf.where(tf.reduce_any(gradient != 0, axis=-1))[:, 0]
+    return tf.IndexedSlices(
+        tf.gather(gradient, rows), rows, tf.shape(gradient, rows.dtype)
+    )
+
+
+def to_tensor(gradient):
+    """The gradient as a tensor of the variable's shape."""
+    if not isinstance(gradient, tf.IndexedSlices):
+        return gradient
+    return tf.math.unsorted_segment_sum(
+        gradient.values, gradient.indices, gradient.dense_shape[0]
+    )
+
+
+def sum_over_replicas(gradients):
+    """The gradients summed over all replicas; slices are concatenated."""
+    context = tf.distribute.get_replica_context()
+    if context is None or context.num_replicas_in_sync == 1:
+        return gradients
+    return context.all_reduce(tf.distribute.ReduceOp.SUM, gradients)
+
+
+def all_finite(gradients):
+    """Whether no entry of any gradient is NaN or infinite, a bool scalar."""
+    finite = [
+        tf.reduce_all(tf.math.is_finite(_values(gradient)))
+        for gradient in gradients
+    ]
+    return tf.reduce_all(tf.stack(finite))
+
+
+def clip_by_value(gradient, limit):
+    """The gradient with every entry brought into [-limit, limit]."""
+    if isinstance(gradient, tf.IndexedSlices):
+        return tf.IndexedSlices(
+            tf.clip_by_value(gradient.values, -limit, limit),
+            gradient.indices,
+            gradient.dense_shape,
+        )
+    return tf.clip_by_value(gradient, -limit, limit)
+
+
+def read_rows(gradient):
+    """The rows of a table that were read, and their gradients.
+
+    A row counts as read if its gradient is not all zero: one that only padding
+    read does not.
+
+    Args:
+        gradient: deduplicated `tf.IndexedSlices`.
+
+    Returns:
+        A tuple of an int tensor `(rows,)` and a tensor `(rows, width)`.
+    """
+    read = tf.reduce_any(gradient.values != 0, axis=-1)
+    return (
+        tf.boolean_mask(gradient.indices, read),
+        tf.boolean_mask(gradient.values, read),
+    )
+
+
+def _values(gradient):
+    if isinstance(gradient, tf.IndexedSlices):
+        return gradient.values
+    return gradient

@@ -1,0 +1,3 @@
+"""The version of keras_pkm."""
+
+__version__ = "0.1.0"

@@ -1,0 +1,1 @@
+"""Pretraining with product-key memory: data, recipes and the command."""

@@ -1,0 +1,63 @@
+"""Finds what is impossible in a recipe before anything is written."""
+
+from keras_pkm.layers import ProductKeyMemory
+from keras_pkm.models.pkm_bert_backbone import check_memory_layers
+from training.recipes import PretrainingRecipe
+from training.user_error import UserError
+
+
+def check_recipe(recipe: PretrainingRecipe):
+    """Checks the numbers of a recipe.
+
+    Raises:
+        UserError: one of them is out of range.
+    """
+    for name, lowest in (
+        ("steps", 1),
+        ("plain_steps", 0),
+        ("batch_size", 1),
+        ("vocabulary_size", 6),
+        ("sequence_length", 8),
+        ("num_layers", 1),
+        ("num_heads", 1),
+        ("hidden_dim", 1),
+        ("intermediate_dim", 1),
+    ):
+        if getattr(recipe, name) < lowest:
+            raise _out_of_range(recipe, name, f"at least {lowest}")
+    for name in ("dropout", "warmup_ratio"):
+        if not 0 <= getattr(recipe, name) < 1:
+            raise _out_of_range(recipe, name, "at least 0 and below 1")
+    for name in ("mask_rate", "learning_rate", "memory_learning_rate"):
+        if not 0 < getattr(recipe, name) < 1:
+            raise _out_of_range(recipe, name, "above 0 and below 1")
+    if recipe.num_heads > recipe.hidden_dim:
+        raise _out_of_range(
+            recipe, "num_heads", f"at most --hidden-dim, {recipe.hidden_dim}"
+        )
+    if recipe.memory_block != "ffn":
+        try:
+            ProductKeyMemory(**recipe.memory_config())
+            check_memory_layers(recipe.memory_layers, recipe.num_layers)
+        except ValueError as error:
+            raise UserError(f"the memory cannot be built: {error}") from error
+        if not recipe.memory_layers:
+            raise UserError(
+                "--memory-layers must name a layer, received none: pass "
+                "--memory-block ffn for a model without memory"
+            )
+    every = recipe.evaluate_every
+    if every is not None:
+        stages = [s for s in (recipe.plain_steps, recipe.steps) if s]
+        if every < 1 or any(steps % every for steps in stages):
+            raise _out_of_range(
+                recipe,
+                "evaluate_every",
+                f"a divisor of {' and '.join(map(str, stages))}, the steps of "
+                "each stage",
+            )
+
+
+def _out_of_range(recipe, name, rule):
+    flag = f"--{name.replace('_', '-')}"
+    return UserError(f"{flag} must be {rule}, received {getattr(recipe, name)}")

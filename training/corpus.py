@@ -1,0 +1,122 @@
+"""Corpora: named streams of documents, and their split in two."""
+
+import dataclasses
+import functools
+import hashlib
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Iterator
+
+from training.python_docs import python_documents
+from training.text_files import check_text_files
+from training.text_files import find_text_files
+from training.text_files import read_documents
+from training.tfds_text import check_tfds
+from training.tfds_text import read_tfds
+from training.user_error import UserError
+
+_TFDS_PREFIX = "tfds:"
+
+
+@dataclasses.dataclass(frozen=True)
+class Corpus:
+    """Documents that can be iterated many times, always in the same order.
+
+    The documents are streamed: a corpus need not fit in memory. A newline in a
+    document ends a paragraph, and thereby a sentence.
+
+    Args:
+        name: str. What the user asked for.
+        documents: function without arguments. Returns the documents, as `str`.
+        check: function without arguments. Raises `UserError` where the corpus
+            cannot be read. Call it once, before anything is written.
+    """
+
+    name: str
+    documents: Callable[[], Iterable[str]]
+    check: Callable[[], None] = lambda: None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.documents())
+
+
+def open_corpus(spec: str, data_dir: str | None = None) -> Corpus:
+    """Returns the corpus that `spec` names.
+
+    Args:
+        spec: str. `"python-docs"`: the documentation that every Python
+            carries. `"tfds:NAME"`: the feature "text" of a TensorFlow Datasets
+            data set. Otherwise text files or globs, separated by commas, in
+            which a blank line ends a document.
+        data_dir: str or None. Where a prepared `"tfds:NAME"` lies. Defaults to
+            `None`: tfds's own folder.
+
+    Raises:
+        UserError: no file matches.
+    """
+    if spec == "python-docs":
+        return Corpus(spec, python_documents)
+    if spec.startswith(_TFDS_PREFIX):
+        name = spec.removeprefix(_TFDS_PREFIX)
+        return Corpus(
+            spec,
+            functools.partial(read_tfds, name, data_dir),
+            functools.partial(check_tfds, name, data_dir),
+        )
+    paths = find_text_files(spec)
+    return Corpus(
+        spec,
+        functools.partial(read_documents, paths),
+        functools.partial(check_text_files, paths),
+    )
+
+
+def split_documents(
+    corpus: Corpus, held_out: float, seed: int = 0
+) -> tuple[Corpus, Corpus]:
+    """Splits a corpus by document into one to train on and one held out.
+
+    Each document's side follows from its own text, so that equal documents lie
+    on the same side, and a corpus that grows moves none of them.
+
+    Args:
+        corpus: `Corpus`. The one to split.
+        held_out: float. The expected share of the documents that are held out,
+            from 0 to below 1.
+        seed: int. Another seed holds out other documents. Defaults to `0`.
+
+    Returns:
+        The training and the held-out corpus.
+
+    Raises:
+        UserError: `held_out` is not in [0, 1).
+    """
+    if not 0 <= held_out < 1:
+        raise UserError(
+            "the held-out share of a corpus must be at least 0 and below 1, "
+            f"received {held_out}: pass for example 0.05"
+        )
+
+    def side(is_held_out: bool) -> Iterator[str]:
+        for document in corpus:
+            if (_uniform(document, seed) < held_out) == is_held_out:
+                yield document
+
+    return (
+        Corpus(
+            f"{corpus.name}, training",
+            functools.partial(side, False),
+            corpus.check,
+        ),
+        Corpus(
+            f"{corpus.name}, held out",
+            functools.partial(side, True),
+            corpus.check,
+        ),
+    )
+
+
+def _uniform(text: str, seed: int) -> float:
+    """Returns a number in [0, 1) that is a hash of the text."""
+    digest = hashlib.sha256(f"{seed}:{text}".encode()).digest()
+    return int.from_bytes(digest[:6], "big") / 2**48

@@ -1,0 +1,124 @@
+"""BERT's masking of a sequence, as a pure function of the sequence and a seed.
+
+keras-hub's `MaskedLMMaskGenerator` does the same with a random state of its
+own, so that a run could not be continued at a step.
+"""
+
+import dataclasses
+import math
+
+import keras_hub
+import tensorflow as tf
+
+
+@dataclasses.dataclass(frozen=True)
+class Masking:
+    """What `mask_tokens` needs to know besides the sequence and the seed.
+
+    Args:
+        vocabulary_size: int. Random tokens are drawn from all ids below it.
+        mask_token_id: int. The id of `[MASK]`.
+        pad_token_id: int. The id of `[PAD]`.
+        special_token_ids: tuple of int. Ids that are never selected.
+        mask_selection_length: int. The most positions that are selected, and
+            the length of the outputs.
+        mask_selection_rate: float. The share of the other ids that is
+            selected. Defaults to `0.15`.
+        mask_token_rate: float. The share of the selected ids that becomes
+            `[MASK]`. Defaults to `0.8`.
+        random_token_rate: float. The share of the selected ids that becomes a
+            random id. Defaults to `0.1`.
+    """
+
+    vocabulary_size: int
+    mask_token_id: int
+    pad_token_id: int
+    special_token_ids: tuple[int, ...]
+    mask_selection_length: int
+    mask_selection_rate: float = 0.15
+    mask_token_rate: float = 0.8
+    random_token_rate: float = 0.1
+
+    @classmethod
+    def from_tokenizer(
+        cls,
+        tokenizer: keras_hub.models.BertTokenizer,
+        sequence_length: int,
+        mask_selection_rate: float = 0.15,
+    ) -> "Masking":
+        """Returns BERT's masking, with room for all selected positions."""
+        return cls(
+            vocabulary_size=tokenizer.vocabulary_size(),
+            mask_token_id=tokenizer.mask_token_id,
+            pad_token_id=tokenizer.pad_token_id,
+            special_token_ids=(
+                tokenizer.pad_token_id,
+                tokenizer.cls_token_id,
+                tokenizer.sep_token_id,
+                tokenizer.mask_token_id,
+            ),
+            mask_selection_length=math.ceil(
+                mask_selection_rate * (sequence_length - 2)
+            ),
+            mask_selection_rate=mask_selection_rate,
+        )
+
+
+def mask_tokens(
+    token_ids: tf.Tensor, seeds: tf.Tensor, masking: Masking
+) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor]:
+    """Selects positions of each sequence and replaces most of their ids.
+
+    Of n ids that are not special, `ceil(mask_selection_rate · n)` are
+    selected, but at most `mask_selection_length`. Each of them becomes
+    `[MASK]`, a random id or stays, with the rates of `masking`. These are the
+    semantics of `keras_hub.layers.MaskedLMMaskGenerator`.
+
+    Args:
+        token_ids: int32 tensor of shape `(batch, sequence_length)`.
+        seeds: int tensor of shape `(batch, 2)`. A sequence's masks depend on
+            its ids and its own seed, not on the batch that it is in.
+        masking: `Masking`.
+
+    Returns:
+        The masked ids, int32 of shape `(batch, sequence_length)`; and of shape
+        `(batch, mask_selection_length)` the selected positions, ascending,
+        int32, their ids before masking, int32, and weights, float32: 1 where
+        something was selected. The rest is 0.
+    """
+    length = tf.shape(token_ids)[1]
+    noise = tf.map_fn(
+        lambda seed: tf.random.stateless_uniform([3, length], seed),
+        seeds,
+        fn_output_signature=tf.float32,
+    )  # (batch, 3, length)
+    order_noise, kind_noise, id_noise = tf.unstack(noise, num=3, axis=1)
+
+    special = tf.constant(masking.special_token_ids, token_ids.dtype)
+    selectable = tf.reduce_all(token_ids[..., None] != special, axis=-1)
+    num_selectable = tf.reduce_sum(tf.cast(selectable, tf.float32), axis=-1)
+    num_selected = tf.minimum(
+        tf.math.ceil(num_selectable * masking.mask_selection_rate),
+        masking.mask_selection_length,
+    )
+    # A special position's noise is 2: it ranks behind all others.
+    order = tf.argsort(tf.where(selectable, order_noise, 2.0))
+    ranks = tf.cast(tf.argsort(order), tf.float32)
+    selected = ranks < num_selected[:, None]  # (batch, length)
+
+    random_ids = tf.cast(id_noise * masking.vocabulary_size, token_ids.dtype)
+    becomes_mask = kind_noise < masking.mask_token_rate
+    stays = kind_noise >= masking.mask_token_rate + masking.random_token_rate
+    replaced = tf.where(becomes_mask, masking.mask_token_id, random_ids)
+    masked_ids = tf.where(selected & ~stays, replaced, token_ids)
+
+    # Positions past the end stand for nothing: they sort last.
+    positions = tf.sort(tf.where(selected, tf.range(length), length))
+    width = masking.mask_selection_length
+    positions = tf.pad(positions, [[0, 0], [0, width]], constant_values=length)
+    positions = positions[:, :width]
+    chosen = positions < length
+    positions = tf.where(chosen, positions, 0)
+    label_ids = tf.gather(token_ids, positions, batch_dims=1)
+    label_ids = tf.where(chosen, label_ids, 0)
+    return masked_ids, positions, label_ids, tf.cast(chosen, tf.float32)

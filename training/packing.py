@@ -1,0 +1,61 @@
+"""Packing sentences into sequences of a fixed length."""
+
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Sequence
+
+
+def pack_sentences(
+    documents: Iterable[Iterable[Sequence[int]]],
+    sequence_length: int,
+    start_id: int,
+    end_id: int,
+) -> Iterator[list[int]]:
+    """Packs whole sentences, in order, as full as they go.
+
+    A sequence is `[CLS] sentence sentence … [SEP]`, with one more `[SEP]` where
+    a document ends within it. A sentence that does not fit in what is left
+    starts the next sequence, and one that is longer than a sequence is split.
+    No token is lost; empty sentences and documents vanish.
+
+    Args:
+        documents: iterable of documents, each an iterable of sentences, each
+            a sequence of token ids.
+        sequence_length: int. The most ids a sequence may have, at least 3.
+        start_id: int. The id of `[CLS]`.
+        end_id: int. The id of `[SEP]`.
+
+    Yields:
+        Sequences of 3 to `sequence_length` ids.
+
+    Raises:
+        ValueError: `sequence_length` leaves no room for a token.
+    """
+    room = sequence_length - 2
+    if room < 1:
+        raise ValueError(
+            "`sequence_length` must be at least 3, to hold [CLS], a token and "
+            f"[SEP]. Received: sequence_length={sequence_length}"
+        )
+    packed = []
+    for document in documents:
+        separator = [end_id] if packed else []
+        for piece in _split_long(document, room):
+            if len(packed) + len(separator) + len(piece) > room:
+                yield [start_id, *packed, end_id]
+                packed = []
+                separator = []
+            packed += separator
+            packed += piece
+            separator = []
+    if packed:
+        yield [start_id, *packed, end_id]
+
+
+def _split_long(
+    sentences: Iterable[Sequence[int]], length: int
+) -> Iterator[Sequence[int]]:
+    """Yields pieces of 1 to `length` ids."""
+    for sentence in sentences:
+        for first in range(0, len(sentence), length):
+            yield sentence[first : first + length]

@@ -1,0 +1,123 @@
+"""From a recipe's corpus to batches: vocabulary, packed rows, baseline."""
+
+import dataclasses
+
+import keras_hub
+import numpy as np
+import tensorflow as tf
+
+from training.corpus import Corpus
+from training.corpus import open_corpus
+from training.corpus import split_documents
+from training.masked_lm_data import held_out_batches
+from training.masked_lm_data import training_batches
+from training.masking import Masking
+from training.recipes import PretrainingRecipe
+from training.run_directory import RunDirectory
+from training.tokenizing import tokenize_and_pack
+from training.unigram import unigram_perplexity
+from training.vocabulary import make_tokenizer
+from training.vocabulary import train_vocabulary
+
+# Stages see different orders and masks; the held-out masks are their own.
+_HELD_OUT_SEED = 10_000
+
+
+def open_corpora(recipe: PretrainingRecipe) -> tuple[Corpus, Corpus]:
+    """Returns the training and the held-out corpus, both checked.
+
+    Raises:
+        UserError: one of them cannot be read.
+    """
+    corpus = open_corpus(recipe.corpus, recipe.data_dir)
+    corpus.check()
+    if recipe.validation is None:
+        return split_documents(corpus, recipe.held_out, recipe.seed)
+    validation = open_corpus(recipe.validation, recipe.data_dir)
+    validation.check()
+    return corpus, validation
+
+
+@dataclasses.dataclass(frozen=True)
+class PretrainingData:
+    """Everything that a run reads, tokenized and packed.
+
+    Args:
+        recipe: `PretrainingRecipe`.
+        tokenizer: `keras_hub.models.BertTokenizer`.
+        masking: `Masking`.
+        train: int32 rows of shape `(rows, sequence_length)`.
+        held_out: int32 rows, likewise.
+    """
+
+    recipe: PretrainingRecipe
+    tokenizer: keras_hub.models.BertTokenizer
+    masking: Masking
+    train: np.ndarray
+    held_out: np.ndarray
+
+    @classmethod
+    def prepare(
+        cls,
+        recipe: PretrainingRecipe,
+        corpora: tuple[Corpus, Corpus],
+        vocabulary: list[str] | None,
+        run: RunDirectory,
+    ) -> "PretrainingData":
+        """Tokenizes the corpora, with a vocabulary of their own if need be."""
+        if vocabulary is None:
+            vocabulary = train_vocabulary(corpora[0], recipe.vocabulary_size)
+            run.write_vocabulary(vocabulary)
+        tokenizer = make_tokenizer(vocabulary)
+        train, held_out = (
+            tokenize_and_pack(
+                corpus,
+                tokenizer,
+                recipe.sequence_length,
+                str(run.data / f"{name}.int32"),
+                progress_label=corpus.name,
+            )
+            for name, corpus in zip(("train", "held_out"), corpora)
+        )
+        masking = Masking.from_tokenizer(
+            tokenizer, recipe.sequence_length, recipe.mask_rate
+        )
+        return cls(recipe, tokenizer, masking, train, held_out)
+
+    @property
+    def preprocessor(self) -> keras_hub.models.BertMaskedLMPreprocessor:
+        """Does to text what was done to the corpus."""
+        return keras_hub.models.BertMaskedLMPreprocessor(
+            self.tokenizer,
+            sequence_length=self.recipe.sequence_length,
+            mask_selection_rate=self.masking.mask_selection_rate,
+            mask_selection_length=self.masking.mask_selection_length,
+        )
+
+    def training_batches(self, stage: int, steps: int) -> tf.data.Dataset:
+        """Returns `steps` batches; each stage has its own order and masks."""
+        return training_batches(
+            self.train,
+            batch_size=self.recipe.batch_size,
+            seed=self.recipe.seed + stage,
+            masking=self.masking,
+            num_steps=steps,
+        )
+
+    def held_out_batches(self) -> tf.data.Dataset:
+        """Returns the held-out rows, with the same masks every time."""
+        return held_out_batches(
+            self.held_out,
+            batch_size=self.recipe.batch_size,
+            seed=self.recipe.seed + _HELD_OUT_SEED,
+            masking=self.masking,
+        )
+
+    def unigram_perplexity(self) -> float:
+        """Returns the held-out perplexity of word frequencies alone."""
+        return unigram_perplexity(
+            self.train,
+            self.held_out_batches(),
+            self.masking.vocabulary_size,
+            self.masking.special_token_ids,
+        )

@@ -1,0 +1,186 @@
+"""Recipes: what a pretraining run consists of, as data.
+
+The command line has one flag for each field, whose help is the comment above.
+"""
+
+import dataclasses
+from typing import Literal
+
+
+@dataclasses.dataclass(frozen=True)
+class PretrainingRecipe:
+    """Pretrain a BERT with product-key memory on text.
+
+    A run has one or two stages. With --plain-steps it first trains without
+    memory, then adds memory to that model and goes on ("+Init", section 3.3);
+    otherwise the memory is there from the start. Each stage has its own
+    optimizer and its own schedule. Sections are those of Kim and Jung, "Large
+    Product Key Memory for Pretrained Language Models" (2020).
+    """
+
+    # Where the defaults of all other flags come from.
+    recipe: str = "laptop"
+
+    # --- Data ---
+
+    # Text to train on: python-docs (English text that comes with Python), text
+    # files or globs separated by commas, or tfds:NAME. Blank lines separate
+    # documents.
+    corpus: str = "python-docs"
+    # Held-out text, like --corpus. Default: a part of the corpus, see
+    # --held-out.
+    validation: str | None = None
+    # Share of the corpus's documents that is held out without --validation.
+    held_out: float = 0.05
+    # Directory of prepared tfds data. With it nothing is downloaded.
+    data_dir: str | None = None
+    # WordPiece vocabulary file, a token a line. Default: one is trained from
+    # the corpus.
+    vocabulary: str | None = None
+    # Size of the vocabulary to train.
+    vocabulary_size: int = 8000
+    # Tokens of an input, [CLS] and [SEP] included.
+    sequence_length: int = 128
+    # Share of the tokens to predict; of them 80% are masked, 10% replaced, 10%
+    # kept.
+    mask_rate: float = 0.15
+
+    # --- Model ---
+
+    # Encoder layers.
+    num_layers: int = 12
+    # Width of the encoder layers.
+    hidden_dim: int = 768
+    # Attention heads.
+    num_heads: int = 12
+    # Width of the feed-forward networks.
+    intermediate_dim: int = 3072
+    # Dropout of the encoder.
+    dropout: float = 0.1
+
+    # --- Memory ---
+
+    # resm adds the memory beside the feed-forward network, pkm replaces that by
+    # it, ffn is the plain model (section 3.2).
+    memory_block: Literal["resm", "pkm", "ffn"] = "resm"
+    # Layers with a memory, counted from 1 (section 4.1).
+    memory_layers: tuple[int, ...] = (4, 8)
+    # Sub-keys of each half; the memory has the square of it in slots (section
+    # 4.1).
+    num_sub_keys: int = 512
+    # Heads of a memory (section 4.1).
+    memory_heads: int = 4
+    # Slots that a head reads for a token (section 4.1).
+    memory_top_k: int = 32
+    # Width of a head's query (section 4.1).
+    memory_key_dim: int = 256
+    # Width of the values. Default: that of the encoder layers.
+    memory_value_dim: int | None = None
+    # Normalization of the queries (section 3.1).
+    query_normalization: Literal["batch", "layer", "none"] = "batch"
+    # Dropout of the queries.
+    query_dropout: float = 0.0
+    # Dropout of the memory's output.
+    value_dropout: float = 0.0
+
+    # --- Schedule ---
+
+    # Steps without memory before --steps with it: "+Init" (section 3.3). With
+    # --memory-block ffn this is the paper's baseline that trains longer.
+    plain_steps: int = 0
+    # Start from a model instead of --plain-steps: a run directory or a local
+    # preset directory. It decides on the model's sizes and vocabulary.
+    init_from: str | None = None
+    # Steps of the stage with memory (section 4.1).
+    steps: int = 500_000
+    # Sequences in a batch, over all devices (section 4.1).
+    batch_size: int = 1024
+    # Peak learning rate of all but the memory values (section 4.1).
+    learning_rate: float = 1e-4
+    # Learning rate of the memory values, constant (section 4.1).
+    memory_learning_rate: float = 1e-3
+    # Share of a stage's steps in which the learning rate rises; then it falls
+    # to zero (section 4.1: 10k of 500k).
+    warmup_ratio: float = 0.02
+    # Decoupled weight decay; not of memory values, biases and norms.
+    weight_decay: float = 0.0
+    # Clip the norm of all gradients together.
+    clip_norm: float | None = None
+    # How devices sum the gradients of memory values: the rows read, or the
+    # whole table.
+    reduction: Literal["sparse", "dense"] = "sparse"
+
+    # --- Machine and run ---
+
+    # default: one device. mirrored: all GPUs; without a GPU, logical CPU
+    # devices.
+    strategy: Literal["default", "mirrored"] = "default"
+    # Devices of the mirrored strategy. Default: all GPUs, or two logical CPU
+    # devices.
+    devices: int | None = None
+    precision: Literal["float32", "mixed_float16", "mixed_bfloat16"] | None = (
+        None
+    )
+    """Dtype policy. Default: float32; with mirrored mixed_bfloat16, or
+    mixed_float16 on GPUs without it."""
+    # Directory to write, new or empty. Default: runs/RECIPE-TIME.
+    run_dir: str | None = None
+    # Steps between evaluations; divides the steps of each stage. Default: up to
+    # five evaluations a stage.
+    evaluate_every: int | None = None
+    # Of initial weights, dropout, data order, masks and held-out documents.
+    seed: int = 0
+
+    def memory_config(self) -> dict:
+        """Returns the arguments of `keras_pkm.layers.ProductKeyMemory`."""
+        normalization = self.query_normalization
+        return {
+            "num_sub_keys": self.num_sub_keys,
+            "num_heads": self.memory_heads,
+            "top_k": self.memory_top_k,
+            "key_dim": self.memory_key_dim,
+            "value_dim": self.memory_value_dim,
+            "query_normalization": (
+                None if normalization == "none" else normalization
+            ),
+            "query_dropout": self.query_dropout,
+            "value_dropout": self.value_dropout,
+        }
+
+
+RECIPES = {
+    recipe.recipe: recipe
+    for recipe in (
+        PretrainingRecipe(
+            recipe="laptop",
+            vocabulary_size=4000,
+            sequence_length=64,
+            num_layers=4,
+            hidden_dim=128,
+            num_heads=4,
+            intermediate_dim=512,
+            dropout=0.0,
+            memory_layers=(2, 3),
+            num_sub_keys=32,
+            memory_heads=2,
+            memory_top_k=8,
+            memory_key_dim=32,
+            plain_steps=1500,
+            steps=1500,
+            batch_size=64,
+            learning_rate=1e-3,
+            warmup_ratio=0.1,
+        ),
+        # Sections 3.3 and 4.1.
+        PretrainingRecipe(recipe="paper-base", plain_steps=500_000),
+        PretrainingRecipe(
+            recipe="paper-large",
+            num_layers=24,
+            hidden_dim=1024,
+            num_heads=16,
+            intermediate_dim=4096,
+            memory_layers=(8, 16),
+            plain_steps=500_000,
+        ),
+    )
+}

@@ -1,0 +1,52 @@
+"""The final table of a pretraining run."""
+
+import json
+import pathlib
+
+
+def format_results(results: dict) -> str:
+    """Returns the results of a run as Markdown tables."""
+    lines = [
+        "| model | steps | held-out perplexity | tokens/s |",
+        "|---|---:|---:|---:|",
+        f"| unigram | - | {results['unigram_perplexity']:.2f} | - |",
+    ]
+    for stage in results["stages"]:
+        if "perplexity_before" in stage:
+            lines.append(
+                f"| {stage['name']}, before training | 0 | "
+                f"{stage['perplexity_before']:.2f} | - |"
+            )
+        lines.append(
+            f"| {stage['name']} | {stage['steps']:,} | "
+            f"{stage['perplexity']:.2f} | {stage['tokens_per_second']:,.0f} |"
+        )
+    usage = results["stages"][-1].get("memory_usage", {})
+    if usage:
+        lines += [
+            "",
+            "| memory layer | slots | used % | top-1 used % | per token % | "
+            "KL_u | KL_w | top-1 reads |",
+            "|---:|---:|---:|---:|---:|---:|---:|---:|",
+        ]
+    slots = results["num_slots"]
+    for layer, figures in usage.items():
+        lines.append(
+            f"| {layer} | {slots:,} | {100 * figures['mu']:.1f} | "
+            f"{100 * figures['top1_mu']:.1f} | "
+            f"{100 * figures['top1_token_mu']:.1f} | {figures['kl_u']:.2f} | "
+            f"{figures['kl_w']:.2f} | {figures['top1_reads']:,} |"
+        )
+    if any(figures["top1_reads"] < 5 * slots for figures in usage.values()):
+        lines += [
+            "",
+            "Fewer than five top-1 reads a slot: usage would be higher on more "
+            "held-out text.",
+        ]
+    return "\n".join(lines)
+
+
+def write_results(results: dict, root: pathlib.Path):
+    """Writes `results.json` and `results.md` into a run directory."""
+    (root / "results.json").write_text(json.dumps(results, indent=2) + "\n")
+    (root / "results.md").write_text(format_results(results) + "\n")

@@ -1,0 +1,68 @@
+"""Documents from a TensorFlow Datasets data set."""
+
+from collections.abc import Iterator
+
+import tensorflow as tf
+
+from training.user_error import UserError
+
+
+def check_tfds(name: str, data_dir: str | None) -> None:
+    """Loads the data set once, without reading its documents.
+
+    Raises:
+        UserError: the package or the data set is missing, or the data set has
+            no feature "text".
+    """
+    _load(name, data_dir)
+
+
+def read_tfds(name: str, data_dir: str | None) -> Iterator[str]:
+    """Yields the feature "text" of each example of the split "train".
+
+    Args:
+        name: str. As `tfds.load` takes it: `name`, `name/config`.
+        data_dir: str or None. Where the prepared data set lies. With a folder
+            no download is tried. Defaults to `None`: tfds's own folder, and a
+            download where it is not there.
+
+    Raises:
+        UserError: as `check_tfds`.
+    """
+    dataset = _load(name, data_dir).map(lambda example: example["text"])
+    for text in dataset.as_numpy_iterator():
+        yield text.decode("utf-8", errors="replace").replace("\0", "\ufffd")
+
+
+def _load(name, data_dir):
+    try:
+        import tensorflow_datasets as tfds
+    except ImportError as error:
+        raise UserError(
+            f"the corpus 'tfds:{name}' needs the package tensorflow-datasets, "
+            "which cannot be imported: pip install keras-pkm[training]"
+        ) from error
+    try:
+        dataset = tfds.load(
+            name, split="train", data_dir=data_dir, download=data_dir is None
+        )
+    # tfds raises AssertionError, ValueError, network errors, and others.
+    except Exception as error:
+        reason = " ".join(str(error).split())[:200]
+        where = f"in {data_dir!r}" if data_dir else "in tfds's own folder"
+        raise UserError(
+            f"the corpus 'tfds:{name}' must be a data set that is prepared "
+            f"{where} or can be downloaded, but tfds says: {reason}: prepare "
+            f"it with `tfds build {name}` where there is a network, then pass "
+            "its folder as the data dir"
+        ) from error
+    features = dataset.element_spec
+    if features.get("text") != tf.TensorSpec((), tf.string):
+        found = ", ".join(
+            f"{key} ({spec.dtype.name})" for key, spec in features.items()
+        )
+        raise UserError(
+            f"the corpus 'tfds:{name}' must have a feature 'text' of one "
+            f"string, but has {found}: write the text to a file and pass that"
+        )
+    return dataset

@@ -1,0 +1,142 @@
+"""WordPiece vocabularies: loading, training, and the tokenizer made of one."""
+
+from collections import Counter
+from collections.abc import Iterable
+from collections.abc import Iterator
+
+import keras_hub
+from tokenizers import Tokenizer
+from tokenizers import models
+from tokenizers import normalizers
+from tokenizers import pre_tokenizers
+from tokenizers import trainers
+from tqdm import tqdm
+
+from training.user_error import UserError
+
+SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+
+# Rarer characters than these are unknown: an alphabet of all of Unicode would
+# leave no room for words. BERT's own vocabulary has about as many.
+_ALPHABET_SIZE = 1000
+_WORDS_PER_LINE = 1000
+
+
+def load_vocabulary(path: str) -> list[str]:
+    """Reads a vocabulary file: one token a line, the line number its id.
+
+    Raises:
+        UserError: the file cannot be read as UTF-8 text, a special token is
+            missing, or a token stands there twice.
+    """
+    try:
+        with open(path, encoding="utf-8") as file:
+            tokens = [line.rstrip() for line in file.read().split("\n")]
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "not UTF-8 text"
+        raise UserError(
+            f"the vocabulary {path!r} cannot be read ({reason}): pass a text "
+            "file with one token a line"
+        ) from error
+    while tokens and not tokens[-1]:
+        tokens.pop()
+    missing = [token for token in SPECIAL_TOKENS if token not in tokens]
+    if missing:
+        raise UserError(
+            f"the vocabulary {path!r} must hold {' '.join(SPECIAL_TOKENS)}, "
+            f"but lacks {' '.join(missing)}: add a line for each"
+        )
+    twice = [token for token, count in Counter(tokens).items() if count > 1]
+    if twice:
+        raise UserError(
+            f"the vocabulary {path!r} must hold each token once, but holds "
+            f"{len(twice)} more than once, {twice[0]!r} first: remove the "
+            "second line of each"
+        )
+    return tokens
+
+
+def make_tokenizer(vocabulary: list[str]) -> keras_hub.models.BertTokenizer:
+    """Returns the tokenizer of BERT's uncased models, accents stripped."""
+    return keras_hub.models.BertTokenizer(
+        vocabulary, lowercase=True, strip_accents=True
+    )
+
+
+def train_vocabulary(
+    documents: Iterable[str], size: int, progress: bool = True
+) -> list[str]:
+    """Trains an uncased WordPiece vocabulary.
+
+    The result depends on the documents and the size alone. The documents are
+    read once.
+
+    Args:
+        documents: iterable of str. The text to train on.
+        size: int. The number of tokens; fewer where the text has fewer.
+        progress: bool. Whether to show a progress bar. Defaults to `True`.
+
+    Returns:
+        The tokens; the special ones come first, `[PAD]` with id 0.
+
+    Raises:
+        UserError: the documents hold no word, or their characters alone are
+            more than `size` tokens.
+    """
+    counts = _count_words(
+        tqdm(documents, "Vocabulary", unit=" documents", disable=not progress)
+    )
+    if not counts:
+        raise UserError(
+            "the vocabulary needs a corpus with words, received none: pass "
+            "another corpus"
+        )
+    characters = Counter()
+    for word, count in counts.items():
+        for character in word:
+            characters[character] += count
+    ranked = sorted(characters, key=lambda c: (-characters[c], c))
+    alphabet = sorted(ranked[:_ALPHABET_SIZE])
+    inner = {character for word in counts for character in word[1:]}
+    pieces = [f"##{character}" for character in alphabet if character in inner]
+    reserved = [*SPECIAL_TOKENS, *alphabet, *pieces]
+    if len(reserved) > size:
+        raise UserError(
+            f"the vocabulary must hold at least the corpus's characters, "
+            f"{len(reserved)} tokens, received size {size}: raise the size"
+        )
+    tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    tokenizer.train_from_iterator(
+        _repeat_words(counts),
+        trainers.WordPieceTrainer(
+            vocab_size=size,
+            # The trainer breaks ties by id, and gives ids to characters in a
+            # random order unless they are in this list.
+            special_tokens=reserved,
+            initial_alphabet=alphabet,
+            limit_alphabet=len(alphabet),
+            show_progress=False,
+        ),
+    )
+    vocabulary = tokenizer.get_vocab()
+    return sorted(vocabulary, key=vocabulary.get)
+
+
+def _count_words(documents: Iterable[str]) -> Counter:
+    """Returns how often each word occurs, as BERT splits text into words."""
+    normalizer = normalizers.BertNormalizer(lowercase=True)
+    splitter = pre_tokenizers.BertPreTokenizer()
+    counts = Counter()
+    for document in documents:
+        text = normalizer.normalize_str(document)
+        counts.update(word for word, _ in splitter.pre_tokenize_str(text))
+    return counts
+
+
+def _repeat_words(counts: Counter) -> Iterator[str]:
+    """Yields lines in which each word stands as often as it is counted."""
+    for word, count in counts.items():
+        for first in range(0, count, _WORDS_PER_LINE):
+            times = min(_WORDS_PER_LINE, count - first)
+            yield " ".join([word] * times)
