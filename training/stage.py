@@ -20,18 +20,19 @@ from training.run_directory import save_preset
 def compile_model(model, recipe: PretrainingRecipe, steps: int):
     """Gives the model a fresh optimizer, and a schedule of `steps` steps."""
     has_memory = bool(model.backbone.memory_outputs)
-    optimizer = PKMAdam(
-        learning_rate=LinearWarmup(
-            recipe.learning_rate, int(recipe.warmup_ratio * steps), steps
-        ),
-        memory_learning_rate=recipe.memory_learning_rate,
-        weight_decay=recipe.weight_decay or None,
-        global_clipnorm=recipe.clip_norm,
-        memory_pattern=r"(^|/)memory_values$" if has_memory else None,
-        reduction=recipe.reduction,
-    )
-    if model.dtype_policy.name == "mixed_float16":
-        optimizer = LossScaleOptimizer(optimizer)
+    with model.distribute_strategy.scope():
+        optimizer = PKMAdam(
+            learning_rate=LinearWarmup(
+                recipe.learning_rate, int(recipe.warmup_ratio * steps), steps
+            ),
+            memory_learning_rate=recipe.memory_learning_rate,
+            weight_decay=recipe.weight_decay or None,
+            global_clipnorm=recipe.clip_norm,
+            memory_pattern=r"(^|/)memory_values$" if has_memory else None,
+            reduction=recipe.reduction,
+        )
+        if model.dtype_policy.name == "mixed_float16":
+            optimizer = LossScaleOptimizer(optimizer)
     # The masked-LM loss has no gradient for the pooler.
     model.backbone.pooled_dense.trainable = False
     model.compile(

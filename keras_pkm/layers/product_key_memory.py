@@ -223,7 +223,10 @@ class ProductKeyMemory(keras.layers.Layer):
 
         queries = self._queries(tokens, mask, training)
         slots, scores = product_key_search(queries, self.sub_keys, self.top_k)
-        weights = ops.softmax(scores, axis=-1)
+        # Softmax; the first score is the largest. (Keras' own warns of axes of
+        # length 1, as with top_k=1.)
+        weights = ops.exp(scores - scores[..., :1])
+        weights = weights / ops.sum(weights, axis=-1, keepdims=True)
         if mask is not None:
             weights = ops.where(mask[:, None, None], weights, 0)
 

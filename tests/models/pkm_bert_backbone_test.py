@@ -1,0 +1,225 @@
+import logging
+
+import keras
+import keras_hub
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_pkm.models import PKMBertBackbone
+from keras_pkm.models import PKMBertMaskedLM
+from keras_pkm.models import copy_matching_weights
+from tests.contracts import check_config_round_trip
+from tests.contracts import fresh_rng
+from tests.models.tiny import MEMORY
+from tests.models.tiny import SIZES
+from tests.models.tiny import features
+from tests.models.tiny import masked_batch
+from tests.models.tiny import tiny_backbone
+
+BASE = {
+    "vocabulary_size": 30_522,
+    "num_layers": 12,
+    "num_heads": 12,
+    "hidden_dim": 768,
+    "intermediate_dim": 3072,
+}
+LARGE = {
+    "vocabulary_size": 30_522,
+    "num_layers": 24,
+    "num_heads": 16,
+    "hidden_dim": 1024,
+    "intermediate_dim": 4096,
+}
+
+
+@pytest.mark.parametrize(
+    "sizes, memory_layers, block, expected",
+    [
+        # The paper's 110M, 515M and 506M count the NSP head's 1,538, too.
+        (BASE, (), "resm", 110_106_428 - 1538),
+        (BASE, (4, 8), "resm", 515_387_196 - 1538),
+        (BASE, (4, 8), "pkm", 505_942_332 - 1538),
+        (BASE, (4, 8), "ffn", 110_106_428 - 1538),
+        # The paper's 340M, 876M and 860M, which are rounded.
+        (LARGE, (), "resm", 336_224_058),
+        (LARGE, (8, 16), "resm", 876_246_842),
+        (LARGE, (8, 16), "pkm", 859_459_386),
+    ],
+)
+def test_parameter_counts_of_the_paper(sizes, memory_layers, block, expected):
+    # Inside, weights have shapes but no values.
+    with keras.StatelessScope(initialize_variables=False):
+        backbone = PKMBertBackbone(
+            **sizes, memory_layers=memory_layers, memory_block=block
+        )
+        model = PKMBertMaskedLM(backbone, compile=False)
+    trainable = sum(v.shape.num_elements() for v in model.trainable_variables)
+    assert trainable == expected
+    memories = len(memory_layers) if block != "ffn" else 0
+    assert model.count_params() == expected + 2048 * memories
+
+
+def test_a_memory_has_the_documented_parameters():
+    with keras.StatelessScope(initialize_variables=False):
+        backbone = PKMBertBackbone(**BASE, memory_layers=(4,))
+    memory = backbone.transformer_layers[3].product_key_memory
+    counts = {
+        weight.path.split("product_key_memory/")[1]: weight.shape.num_elements()
+        for weight in memory.trainable_weights
+    }
+    assert counts == {
+        "sub_keys": 524_288,
+        "memory_values": 201_326_592,
+        "query_projection/kernel": 787_456 - 1024,
+        "query_projection/bias": 1024,
+        "query_normalization/gamma": 1024,
+        "query_normalization/beta": 1024,
+    }
+
+
+@pytest.mark.parametrize("block", ["ffn", "resm"])
+def test_without_memory_equals_bert(block):
+    plain = keras_hub.models.BertBackbone(**SIZES)
+    ours = tiny_backbone(memory_layers=(), memory_block=block)
+    report = copy_matching_weights(plain, ours)
+    assert not report.new and not report.left_over
+    x = features(fresh_rng())
+    for training in (False, True):
+        actual = ours(x, training=training)
+        for name, expected in plain(x, training=training).items():
+            assert np.all(actual[name] == expected)
+
+
+@pytest.mark.parametrize("block", ["pkm", "resm"])
+def test_memory_outputs(block):
+    backbone = tiny_backbone(memory_layers=[3, 1], memory_block=block)
+    assert backbone.memory_layers == (1, 3)
+    assert list(backbone.memory_outputs) == [1, 3]
+    x = features(fresh_rng())
+    probe = keras.Model(backbone.inputs, backbone.memory_outputs)
+    for slots, weights in probe(x).values():
+        assert slots.shape == weights.shape == (8, 12, 2, 4)
+        assert slots.dtype == tf.int32
+        total = np.sum(weights, axis=(-1, -2))
+        np.testing.assert_allclose(total, 2 * x["padding_mask"], rtol=1e-6)
+    assert tiny_backbone(memory_block="ffn").memory_outputs == {}
+
+
+def test_padding_changes_nothing():
+    backbone = tiny_backbone()
+    x = features(fresh_rng())
+    mask = x["padding_mask"].astype(bool)
+    other = {**x, "token_ids": np.where(mask, x["token_ids"], 7)}
+    for training in (False, True):
+        np.testing.assert_allclose(
+            backbone(x, training=training)["sequence_output"][mask],
+            backbone(other, training=training)["sequence_output"][mask],
+            atol=1e-5,
+        )
+
+
+def test_config_and_keras_file(tmp_path):
+    backbone = tiny_backbone(memory_layers=(2,), memory_block="pkm")
+    check_config_round_trip(backbone)
+    path = tmp_path / "backbone.keras"
+    backbone.save(path)
+    copy = keras.models.load_model(path)
+    x = features(fresh_rng())
+    np.testing.assert_array_equal(
+        copy(x)["sequence_output"], backbone(x)["sequence_output"]
+    )
+
+
+def test_preset(tmp_path):
+    backbone = tiny_backbone()
+    backbone.save_to_preset(str(tmp_path))
+    x = features(fresh_rng())
+    for cls in (PKMBertBackbone, keras_hub.models.Backbone):
+        copy = cls.from_preset(str(tmp_path))
+        assert isinstance(copy, PKMBertBackbone)
+        np.testing.assert_array_equal(
+            copy(x)["sequence_output"], backbone(x)["sequence_output"]
+        )
+    mixed = PKMBertBackbone.from_preset(str(tmp_path), dtype="mixed_bfloat16")
+    assert mixed(x)["sequence_output"].dtype == tf.bfloat16
+    with pytest.raises(ValueError, match="`memory_layers` can be given for pl"):
+        PKMBertBackbone.from_preset(str(tmp_path), memory_layers=(2,))
+
+
+def test_from_a_plain_preset(tmp_path):
+    plain = keras_hub.models.BertBackbone(**SIZES)
+    plain.save_to_preset(str(tmp_path))
+    x = features(fresh_rng())
+    same = PKMBertBackbone.from_preset(str(tmp_path))
+    np.testing.assert_array_equal(
+        same(x)["sequence_output"], plain(x)["sequence_output"]
+    )
+    backbone = PKMBertBackbone.from_preset(
+        str(tmp_path), memory_layers=(2,), memory_block="pkm", memory=MEMORY
+    )
+    assert list(backbone.memory_outputs) == [2]
+    np.testing.assert_array_equal(
+        backbone.token_embedding.embeddings, plain.token_embedding.embeddings
+    )
+
+
+def test_from_preset_of_another_model(tmp_path):
+    keras_hub.models.RobertaBackbone(50, 1, 2, 8, 16).save_to_preset(
+        str(tmp_path)
+    )
+    with pytest.raises(ValueError, match="`BertBackbone`. Received: a `Robert"):
+        PKMBertBackbone.from_preset(str(tmp_path))
+
+
+@pytest.mark.parametrize("block", ["pkm", "resm"])
+def test_from_backbone(block, caplog):
+    plain = keras_hub.models.BertBackbone(**SIZES)
+    with caplog.at_level(logging.INFO, "keras_pkm"):
+        backbone = PKMBertBackbone.from_backbone(
+            plain, (2,), memory_block=block, memory=MEMORY
+        )
+    weights = {weight.path: weight for weight in backbone.weights}
+    left_over = []
+    for weight in plain.weights:
+        if weight.path in weights:
+            np.testing.assert_array_equal(weights[weight.path], weight)
+        else:
+            left_over.append(weight.path)
+    replaced = 4 if block == "pkm" else 0
+    assert len(left_over) == replaced
+    assert all("transformer_layer_1/feedforward" in p for p in left_over)
+    assert f"{len(plain.weights) - replaced} weights copied" in caplog.text
+    assert "New (8)" in caplog.text
+    assert (f"Left over ({replaced})" in caplog.text) == bool(replaced)
+
+
+@pytest.mark.parametrize(
+    "memory_layers", [(0,), (4,), (-1,), (1, 1), (1.5,), (1, 2, 3, 4)]
+)
+def test_memory_layers_out_of_range(memory_layers):
+    with pytest.raises(ValueError, match="1 to `num_layers`") as raised:
+        tiny_backbone(memory_layers=memory_layers)
+    assert f"memory_layers={memory_layers}" in str(raised.value)
+    assert "num_layers=3" in str(raised.value)
+
+
+def test_unknown_block():
+    with pytest.raises(ValueError, match="`memory_block` must be one of"):
+        tiny_backbone(memory_block="memory")
+
+
+def test_tasks_of_keras_hub_accept_it():
+    rng = fresh_rng()
+    masked_lm = keras_hub.models.BertMaskedLM(tiny_backbone())
+    x, labels, weights = masked_batch(rng)
+    assert masked_lm(x).shape == (8, 3, 100)
+    classifier = keras_hub.models.BertTextClassifier(tiny_backbone(), 4)
+    classifier.fit(
+        features(rng),
+        rng.integers(0, 4, 8),
+        batch_size=4,
+        shuffle=False,
+        verbose=0,
+    )
+    assert classifier(features(rng)).shape == (8, 4)

@@ -1,0 +1,143 @@
+import keras
+import keras_hub
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_pkm.models import MemoryProbe
+from keras_pkm.models import PKMBertMaskedLM
+from keras_pkm.models import PKMBertTextClassifier
+from keras_pkm.models import copy_matching_weights
+from keras_pkm.optimizers import PKMAdam
+from tests.contracts import fresh_rng
+from tests.models.tiny import features
+from tests.models.tiny import masked_batch
+from tests.models.tiny import tiny_backbone
+from tests.models.tiny import tiny_masked_lm
+
+VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"] + [
+    f"w{i}" for i in range(95)
+]
+
+
+def test_masked_lm_preset(tmp_path):
+    """After training, through keras-hub's own entry point, without warning."""
+    rng = fresh_rng()
+    task = tiny_masked_lm()
+    x, labels, weights = masked_batch(rng)
+    task.backbone.pooled_dense.trainable = False
+    task.compile(PKMAdam())
+    task.fit(x, labels, sample_weight=weights, shuffle=False, verbose=0)
+    task.preprocessor = keras_hub.models.BertMaskedLMPreprocessor(
+        keras_hub.models.BertTokenizer(VOCABULARY), sequence_length=12
+    )
+    task.save_to_preset(str(tmp_path))
+
+    copy = keras_hub.models.MaskedLM.from_preset(str(tmp_path))
+    assert isinstance(copy, PKMBertMaskedLM)
+    np.testing.assert_array_equal(copy(x), task(x))
+    assert copy.predict(["w1 w2 w3"], verbose=0).shape[-1] == 100
+    # A task with a head of its own takes the backbone.
+    classifier = keras_hub.models.TextClassifier.from_preset(
+        str(tmp_path), num_classes=2
+    )
+    assert isinstance(classifier, PKMBertTextClassifier)
+    np.testing.assert_array_equal(
+        classifier.backbone(features(rng))["pooled_output"].shape, (8, 16)
+    )
+
+
+def test_text_classifier_preset(tmp_path):
+    rng = fresh_rng()
+    task = PKMBertTextClassifier(tiny_backbone(), num_classes=3)
+    task.compile(PKMAdam(), loss="sparse_categorical_crossentropy")
+    x = features(rng)
+    task.fit(x, rng.integers(0, 3, 8), shuffle=False, verbose=0)
+    task.save_to_preset(str(tmp_path))
+    copy = keras_hub.models.TextClassifier.from_preset(str(tmp_path))
+    np.testing.assert_array_equal(copy(x), task(x))
+
+
+def test_keras_file(tmp_path):
+    task = tiny_masked_lm()
+    path = tmp_path / "task.keras"
+    task.save(path)
+    copy = keras.models.load_model(path, compile=False)
+    x, *_ = masked_batch(fresh_rng())
+    np.testing.assert_array_equal(copy(x), task(x))
+
+
+def test_tensorflow_checkpoint(tmp_path):
+    task = tiny_masked_lm()
+    path = tf.train.Checkpoint(model=task).save(str(tmp_path / "checkpoint"))
+    copy = tiny_masked_lm()
+    tf.train.Checkpoint(model=copy).restore(path)
+    x, *_ = masked_batch(fresh_rng())
+    np.testing.assert_array_equal(copy(x), task(x))
+
+
+def test_warm_start_of_a_task_copies_its_head():
+    plain = tiny_masked_lm(memory_layers=())
+    task = tiny_masked_lm()
+    report = copy_matching_weights(plain, task)
+    assert "mlm_head/intermediate_dense/kernel" in report.copied
+    assert all("product_key_memory" in path for path in report.new)
+    assert len(report.new) == 2 * 8 and not report.left_over
+    assert f"{len(report.copied)} weights copied" in str(report)
+
+
+def test_warm_start_of_another_size_copies_nothing():
+    task = tiny_masked_lm()
+    before = task.get_weights()
+    with pytest.raises(ValueError, match="same shape.*16.*32|same sizes"):
+        copy_matching_weights(tiny_masked_lm(hidden_dim=32), task)
+    for old, new in zip(before, task.get_weights()):
+        np.testing.assert_array_equal(old, new)
+
+
+def test_evaluate_under_a_strategy_with_bool_masks(mirrored):
+    """keras-hub's own tasks fail on both."""
+    x, labels, weights = masked_batch(fresh_rng(), batch=6)
+    x["padding_mask"] = x["padding_mask"].astype(bool)
+    task = tiny_masked_lm()
+    with mirrored.scope():
+        copy = tiny_masked_lm()
+        copy.compile(weighted_metrics=["sparse_categorical_accuracy"])
+    copy.set_weights(task.get_weights())
+    data = tf.data.Dataset.from_tensor_slices((x, labels, weights)).batch(6)
+    expected = task.evaluate(data, return_dict=True, verbose=0)
+    actual = copy.evaluate(data, return_dict=True, verbose=0)
+    for name, value in expected.items():
+        np.testing.assert_allclose(actual[name], value, rtol=1e-5)
+
+
+def test_perplexity_divides_by_the_masked_tokens():
+    x, labels, weights = masked_batch(fresh_rng(), batch=10)
+    weights[0] = 0
+    task = tiny_masked_lm()
+    task.compile(
+        weighted_metrics=[keras_hub.metrics.Perplexity(from_logits=True)]
+    )
+    data = tf.data.Dataset.from_tensor_slices((x, labels, weights)).batch(4)
+    logs = task.evaluate(data, return_dict=True, verbose=0)
+    log_p = tf.nn.log_softmax(tf.cast(task(x), "float64")).numpy()
+    nll = -np.take_along_axis(log_p, labels[..., None], -1)[..., 0]
+    expected = np.exp((nll * weights).sum() / weights.sum())
+    np.testing.assert_allclose(logs["perplexity"], expected, rtol=1e-5)
+
+
+def test_memory_probe_is_the_same_on_two_devices(mirrored):
+    x, labels, weights = masked_batch(fresh_rng(), batch=12)
+    backbone = tiny_backbone()
+    with mirrored.scope():
+        copy = tiny_backbone()
+    copy.set_weights(backbone.get_weights())
+    data = tf.data.Dataset.from_tensor_slices((x, labels, weights)).batch(4)
+    probe = MemoryProbe(backbone)
+    usage = probe.measure(data)
+    assert usage == MemoryProbe(copy).measure(data)
+    # A second measurement starts anew; features alone will do.
+    assert usage == probe.measure(data.map(lambda x, *_: x))
+    tokens = x["padding_mask"].sum()
+    assert [u["top1_reads"] for u in usage.values()] == [2 * tokens] * 2
+    assert list(usage) == [1, 3]

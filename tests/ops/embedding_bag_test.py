@@ -1,0 +1,163 @@
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_pkm.ops import embedding_bag
+from keras_pkm.ops.embedding_bag import deduplicate
+from tests.contracts import assert_close
+from tests.contracts import fresh_rng
+from tests.graphs import tensors_with_rows
+
+ROWS, WIDTH, TOKENS, READS = 4099, 24, 8, 5
+
+
+@pytest.fixture
+def table():
+    return tf.Variable(tf.random.normal((ROWS, WIDTH)))
+
+
+@pytest.fixture
+def reads():
+    """Slots with many repeats, within a token, too, and weights."""
+    rng = fresh_rng()
+    slots = rng.integers(0, 20, (TOKENS, READS)).astype("int32")
+    slots[0, 1] = slots[0, 0]
+    return tf.constant(slots), tf.random.normal((TOKENS, READS))
+
+
+def plain(table, slots, weights):
+    return tf.einsum("tj,tjw->tw", weights, tf.gather(table, slots))
+
+
+def gradients(read, table, slots, weights):
+    with tf.GradientTape() as tape:
+        tape.watch(weights)
+        outputs = read(table, slots, weights)
+        loss = tf.reduce_sum(outputs * tf.cos(outputs))
+    return tape.gradient(loss, [table, weights])
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_equals_the_plain_gather(table, reads, compiled):
+    run = tf.function(gradients) if compiled else gradients
+    assert_close(embedding_bag(table, *reads), plain(table, *reads), 1e-6)
+    table_gradient, weights_gradient = run(embedding_bag, table, *reads)
+    expected = gradients(plain, table, *reads)
+    assert_close(
+        tf.convert_to_tensor(table_gradient), deduplicated(expected[0])
+    )
+    assert_close(weights_gradient, expected[1])
+
+
+def deduplicated(slices):
+    return tf.convert_to_tensor(deduplicate(slices))
+
+
+def test_gradient_names_each_row_read_once(table, reads):
+    gradient, _ = gradients(embedding_bag, table, *reads)
+    assert isinstance(gradient, tf.IndexedSlices)
+    assert sorted(gradient.indices.numpy()) == sorted(set(np.ravel(reads[0])))
+    assert gradient.values.shape == (len(gradient.indices), WIDTH)
+    np.testing.assert_array_equal(gradient.dense_shape, (ROWS, WIDTH))
+
+
+def test_no_tensor_of_the_table_s_rows(table, reads):
+    step = tf.function(lambda *reads: gradients(embedding_bag, table, *reads))
+    assert not tensors_with_rows(step.get_concrete_function(*reads), ROWS)
+
+
+def test_keeps_no_gathered_rows_for_the_backward_pass(table, reads):
+    weights = reads[1]
+    forward = tf.function(lambda w: embedding_bag(table, reads[0], w))
+    with tf.GradientTape() as tape:
+        tape.watch(weights)
+        outputs = forward(weights)
+    # What the forward function hands to its backward function.
+    _, backward = forward.get_concrete_function(
+        weights
+    )._delayed_rewrite_functions.forward_backward()
+    sizes = [t.shape.num_elements() for t in backward.inputs if t.shape.rank]
+    assert max(sizes) <= TOKENS * WIDTH
+    assert tape.gradient(outputs, weights).shape == weights.shape
+
+
+def test_a_frozen_table_gets_no_gradient(reads):
+    frozen = tf.Variable(tf.ones((ROWS, WIDTH)), trainable=False)
+    assert gradients(embedding_bag, frozen, *reads)[0] is None
+
+
+def test_tables_of_different_shapes_in_one_function(table, reads):
+    narrow = tf.Variable(tf.random.normal((100, 7)))
+
+    @tf.function
+    def both(slots, weights):
+        return (
+            embedding_bag(table, slots, weights),
+            embedding_bag(narrow, slots, weights),
+        )
+
+    wide_outputs, narrow_outputs = both(*reads)
+    assert_close(wide_outputs, plain(table, *reads), 1e-6)
+    assert_close(narrow_outputs, plain(narrow, *reads), 1e-6)
+
+
+def test_two_reads_of_one_table_add_up(table, reads):
+    def twice(table, slots, weights):
+        return embedding_bag(table, slots, weights) + embedding_bag(
+            table, slots[::-1], weights
+        )
+
+    def plain_twice(table, slots, weights):
+        return plain(table, slots, weights) + plain(table, slots[::-1], weights)
+
+    actual = gradients(twice, table, *reads)
+    expected = gradients(plain_twice, table, *reads)
+    assert_close(deduplicated(actual[0]), deduplicated(expected[0]))
+    assert_close(actual[1], expected[1])
+
+
+def test_plain_tensors_and_keras_variables(reads):
+    tensor = tf.random.normal((ROWS, WIDTH))
+    variable = keras.Variable(tensor)
+    expected = plain(tensor, *reads)
+    assert_close(embedding_bag(tensor, *reads), expected, 1e-6)
+    assert_close(embedding_bag(variable, *reads), expected, 1e-6)
+
+
+def test_half_precision_weights_are_summed_in_float32(table, reads):
+    weights = tf.cast(reads[1], "bfloat16")
+    outputs = embedding_bag(table, reads[0], weights)
+    assert outputs.dtype == tf.float32
+    expected = plain(table, reads[0], tf.cast(weights, "float32"))
+    assert_close(outputs, expected, 1e-6)
+
+
+def test_each_replica_reads_its_own_component(reads, mirrored):
+    with mirrored.scope():
+        table = tf.Variable(tf.random.normal((ROWS, WIDTH)))
+    step = tf.function(
+        lambda: mirrored.run(lambda: gradients(embedding_bag, table, *reads))
+    )
+    traced = step.get_concrete_function()
+    assert not tensors_with_rows(traced, ROWS)
+    component = mirrored.experimental_local_results(table)[1]
+    expected = gradients(plain, component, *reads)
+    slices, weights_gradient = step()
+    second = mirrored.experimental_local_results(slices)[1]
+    assert_close(tf.convert_to_tensor(second), deduplicated(expected[0]))
+    second = mirrored.experimental_local_results(weights_gradient)[1]
+    assert_close(second, expected[1])
+
+
+def test_serves_from_a_saved_model(table, reads, tmp_path):
+    served = tf.train.Checkpoint(table=table)
+    served.read = tf.function(
+        lambda weights: embedding_bag(table, reads[0], weights),
+        input_signature=[tf.TensorSpec([TOKENS, READS])],
+    )
+    tf.saved_model.save(served, str(tmp_path))
+    loaded = tf.saved_model.load(str(tmp_path))
+    np.testing.assert_array_equal(
+        loaded.read(reads[1]), embedding_bag(table, *reads)
+    )
