@@ -16,6 +16,7 @@ from training.recipes import PretrainingRecipe
 from training.run_directory import RunDirectory
 from training.tokenizing import tokenize_and_pack
 from training.unigram import unigram_perplexity
+from training.user_error import UserError
 from training.vocabulary import make_tokenizer
 from training.vocabulary import train_vocabulary
 
@@ -32,7 +33,15 @@ def open_corpora(recipe: PretrainingRecipe) -> tuple[Corpus, Corpus]:
     corpus = open_corpus(recipe.corpus, recipe.data_dir)
     corpus.check()
     if recipe.validation is None:
-        return split_documents(corpus, recipe.held_out, recipe.seed)
+        corpora = split_documents(corpus, recipe.held_out, recipe.seed)
+        for part in corpora:
+            if next(iter(part), None) is None:
+                raise UserError(
+                    f"--held-out {recipe.held_out} must leave documents on "
+                    f"both sides, but '{part.name}' has none: pass held-out "
+                    "text with --validation"
+                )
+        return corpora
     validation = open_corpus(recipe.validation, recipe.data_dir)
     validation.check()
     return corpus, validation

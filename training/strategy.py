@@ -32,10 +32,7 @@ def create_strategy(
         return tf.distribute.get_strategy()
     if not gpus:
         kind, count = "cpu", devices or 2
-        tf.config.set_logical_device_configuration(
-            tf.config.list_physical_devices("CPU")[0],
-            [tf.config.LogicalDeviceConfiguration()] * count,
-        )
+        _split_cpu(count)
     else:
         kind, count = "gpu", devices or gpus
         if count > gpus:
@@ -46,6 +43,15 @@ def create_strategy(
     return tf.distribute.MirroredStrategy(
         [f"/{kind}:{number}" for number in range(count)]
     )
+
+
+def _split_cpu(count):
+    """Makes at least `count` logical devices of the CPU."""
+    (cpu,) = tf.config.list_physical_devices("CPU")
+    if len(tf.config.get_logical_device_configuration(cpu) or ()) < count:
+        tf.config.set_logical_device_configuration(
+            cpu, [tf.config.LogicalDeviceConfiguration()] * count
+        )
 
 
 def default_precision(strategy: str) -> str:

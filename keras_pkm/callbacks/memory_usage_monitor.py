@@ -27,10 +27,31 @@ class MemoryUsageMonitor(keras.callbacks.Callback):
 
     Example:
 
-    >>> monitor = keras_pkm.callbacks.MemoryUsageMonitor(
-    ...     held_out, every=1000, csv_path="usage.csv"
+    >>> backbone = keras_pkm.models.PKMBertBackbone(
+    ...     vocabulary_size=1000,
+    ...     num_layers=4,
+    ...     num_heads=4,
+    ...     hidden_dim=64,
+    ...     intermediate_dim=128,
+    ...     memory_layers=(2, 4),
+    ...     memory={"num_sub_keys": 32, "top_k": 8, "key_dim": 16},
     ... )
-    >>> model.fit(train, callbacks=[monitor])  # doctest: +SKIP
+    >>> masked_lm = keras_pkm.models.PKMBertMaskedLM(backbone)
+    >>> masked_lm.backbone.pooled_dense.trainable = False
+    >>> masked_lm.compile(keras_pkm.optimizers.PKMAdam())
+    >>> features = {
+    ...     "token_ids": np.ones((8, 12), "int32"),
+    ...     "segment_ids": np.zeros((8, 12), "int32"),
+    ...     "padding_mask": np.ones((8, 12), "int32"),
+    ...     "mask_positions": np.ones((8, 1), "int32"),
+    ... }
+    >>> batches = tf.data.Dataset.from_tensors((features, np.ones((8, 1))))
+    >>> monitor = keras_pkm.callbacks.MemoryUsageMonitor(batches, every=100)
+    >>> history = masked_lm.fit(
+    ...     batches, callbacks=[monitor], shuffle=False, verbose=0
+    ... )
+    >>> history.history["memory_4_top1_reads"]
+    [384]
     """
 
     def __init__(self, data, every=None, csv_path=None, tensorboard_dir=None):

@@ -41,7 +41,8 @@ class MemoryUsage(keras.metrics.Metric):
     >>> slots = [[[0, 1]], [[0, 3]]]  # (tokens, heads, top_k)
     >>> weights = [[[0.75, 0.25]], [[0.5, 0.5]]]
     >>> metric.update_state(slots, weights)
-    >>> metric.result()["mu"], metric.result()["top1_mu"]
+    >>> figures = metric.result()
+    >>> float(figures["mu"]), float(figures["top1_mu"])
     (0.75, 0.25)
 
     References:

@@ -27,6 +27,15 @@ class PKMBertTextClassifier(
 
     Example:
 
+    >>> backbone = keras_pkm.models.PKMBertBackbone(
+    ...     vocabulary_size=1000,
+    ...     num_layers=4,
+    ...     num_heads=4,
+    ...     hidden_dim=64,
+    ...     intermediate_dim=128,
+    ...     memory_layers=(2, 4),
+    ...     memory={"num_sub_keys": 32, "top_k": 8, "key_dim": 16},
+    ... )
     >>> classifier = keras_pkm.models.PKMBertTextClassifier(
     ...     backbone, num_classes=2
     ... )

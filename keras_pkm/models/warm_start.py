@@ -51,8 +51,23 @@ def copy_matching_weights(source, target):
 
     Example:
 
+    >>> plain = keras_pkm.layers.PKMTransformerEncoder(
+    ...     intermediate_dim=32, num_heads=2, name="encoder"
+    ... )
+    >>> with_memory = keras_pkm.layers.PKMTransformerEncoder(
+    ...     intermediate_dim=32,
+    ...     num_heads=2,
+    ...     block="pkm",
+    ...     memory={"num_sub_keys": 8, "top_k": 4, "key_dim": 8},
+    ...     name="encoder",
+    ... )
+    >>> plain.build((None, None, 16))
+    >>> with_memory.build((None, None, 16))
     >>> report = keras_pkm.models.copy_matching_weights(plain, with_memory)
-    >>> print(report)  # doctest: +SKIP
+    >>> len(report.copied), len(report.new)
+    (12, 8)
+    >>> report.left_over[0]
+    'feedforward_intermediate_dense/kernel'
     """
     old = _weights_by_path(source)
     new = _weights_by_path(target)

@@ -1,0 +1,106 @@
+"""One canary for each private hook that we override or call.
+
+They fail when a release moves a hook, and name what has to be looked at.
+CONTRIBUTING.md lists the hooks.
+"""
+
+import inspect
+
+import keras
+import keras_hub
+import pytest
+import tensorflow as tf
+
+TASK = keras_hub.models.BertMaskedLM
+ADAM = keras.optimizers.Adam
+
+
+@pytest.mark.parametrize(
+    "owner, hook, arguments",
+    [
+        # keras_pkm/optimizers/pkm_adam.py
+        (ADAM, "_backend_apply_gradients", ["grads", "trainable_variables"]),
+        (ADAM, "_clip_gradients", ["grads"]),
+        (ADAM, "_use_weight_decay", ["variable"]),
+        (ADAM, "_var_key", ["variable"]),
+        (ADAM, "_get_variable_index", ["variable"]),
+        (ADAM, "_track_variable", ["variable"]),
+        (ADAM, "update_step", ["gradient", "variable", "learning_rate"]),
+        (ADAM, "build", ["var_list"]),
+        # keras_pkm/optimizers/loss_scale_optimizer.py
+        (keras.optimizers.LossScaleOptimizer, "check_finite", ["grads"]),
+        # keras_pkm/models/distributed_training.py
+        (TASK, "_maybe_symbolic_build", ["iterator", "data_batch"]),
+        (TASK, "_symbolic_build", ["iterator", "data_batch"]),
+        (TASK, "_flatten_layers", ["include_self", "recursive"]),
+        (TASK, "save_task_weights", ["filepath"]),
+        (TASK, "load_task_weights", ["filepath"]),
+        # keras_pkm/layers/masked_batch_normalization.py
+        (
+            keras.layers.BatchNormalization,
+            "call",
+            ["inputs", "training", "mask"],
+        ),
+        # keras_pkm/layers/pkm_transformer_encoder.py
+        (keras_hub.layers.TransformerEncoder, "build", ["inputs_shape"]),
+    ],
+)
+def test_hook(owner, hook, arguments):
+    where = f"{owner.__name__}.{hook}"
+    assert hasattr(owner, hook), f"{where} is gone: see who overrides it"
+    actual = list(inspect.signature(getattr(owner, hook)).parameters)
+    assert actual == ["self", *arguments], f"{where} has other arguments"
+
+
+def test_apply_counts_every_call():
+    """A skipped step of PKMAdam takes this count back."""
+    source = inspect.getsource(ADAM.apply)
+    assert source.count("self._iterations.assign_add(1)") == 1
+    assert source.count("self._backend_apply_gradients(") == 1
+
+
+def test_optimizer_state():
+    optimizer = ADAM()
+    optimizer.build([keras.Variable([1.0])])
+    assert len(optimizer._momentums) == len(optimizer._velocities) == 1
+    assert optimizer._distribution_strategy is tf.distribute.get_strategy()
+    assert optimizer._iterations == 0
+
+
+def test_encoder_sublayers():
+    """Warm starts go by these names; PKMTransformerEncoder builds them."""
+    encoder = keras_hub.layers.TransformerEncoder(8, 2)
+    encoder.build((None, None, 4))
+    for name in (
+        "self_attention_layer",
+        "self_attention_layer_norm",
+        "self_attention_dropout",
+        "feedforward_layer_norm",
+        "feedforward_intermediate_dense",
+        "feedforward_output_dense",
+        "feedforward_dropout",
+    ):
+        assert getattr(encoder, f"_{name}").name == name
+
+
+def test_distributed_values_hand_out_their_component(mirrored):
+    with mirrored.scope():
+        variable = tf.Variable(1.0)
+    assert isinstance(variable, tf.distribute.DistributedValues)
+    names = mirrored.run(lambda: tf.constant(variable._get().device))
+    first, second = mirrored.experimental_local_results(names)
+    assert first != second
+
+
+def test_merge_call():
+    assert callable(tf.__internal__.distribute.interim.maybe_merge_call)
+
+
+def test_layers_without_xla():
+    """`compile(jit_compile="auto")` asks each layer."""
+    layer = keras.layers.Dense(1)
+    assert layer.supports_jit
+    layer.supports_jit = False
+    model = keras.Sequential([keras.Input((1,)), layer])
+    model.compile()
+    assert not model.jit_compile

@@ -1,0 +1,111 @@
+"""The import order of the rooms: lower rows know nothing of higher ones."""
+
+import ast
+import importlib.util
+import pathlib
+
+import pytest
+
+ROOT = pathlib.Path(__file__).parents[1]
+
+# A folder imports rows above its own and, within itself, in no circle.
+ROWS = [
+    ["keras_pkm/version.py", "keras_pkm/ops"],
+    ["keras_pkm/layers", "keras_pkm/optimizers", "keras_pkm/metrics"],
+    ["keras_pkm/models"],
+    ["keras_pkm/callbacks"],
+    ["keras_pkm/__init__.py"],
+    ["training", "export"],
+]
+
+
+def modules():
+    """Dotted names of all modules, and the paths of their files."""
+    found = {}
+    for folder in ("keras_pkm", "training", "export"):
+        for path in (ROOT / folder).rglob("*.py"):
+            parts = path.relative_to(ROOT).with_suffix("").parts
+            if parts[-1] == "__init__":
+                parts = parts[:-1]
+            found[".".join(parts)] = path
+    return found
+
+
+MODULES = modules()
+
+
+def imports_of(path):
+    """Dotted names of the project's own modules that a file imports."""
+    names = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                whole = f"{node.module}.{alias.name}"
+                names.add(whole if whole in MODULES else node.module)
+    return {name for name in names if name in MODULES}
+
+
+def row_of(path):
+    name = path.relative_to(ROOT).as_posix()
+    for number, row in enumerate(ROWS):
+        for room in row:
+            if name == room or name.startswith(f"{room}/"):
+                return number, room
+    raise AssertionError(f"{name} stands in no room: add it to ROWS")
+
+
+@pytest.mark.parametrize("module", sorted(MODULES))
+def test_imports_go_up(module):
+    row, room = row_of(MODULES[module])
+    for name in imports_of(MODULES[module]):
+        other_row, other_room = row_of(MODULES[name])
+        assert other_row < row or other_room == room, f"{module} -> {name}"
+
+
+def test_no_circles():
+    graph = {
+        module: imports_of(path)
+        for module, path in MODULES.items()
+        # A package's __init__ lists what is in it.
+        if path.name != "__init__.py"
+    }
+    done, open_modules = set(), []
+
+    def visit(module):
+        if module in done or module not in graph:
+            return
+        assert module not in open_modules, f"circle: {open_modules, module}"
+        open_modules.append(module)
+        for name in graph[module]:
+            visit(name)
+        done.add(open_modules.pop())
+
+    for module in graph:
+        visit(module)
+
+
+def test_the_library_imports_no_training_package():
+    """What only training needs is an extra."""
+    for module, path in MODULES.items():
+        if module.startswith("keras_pkm"):
+            text = path.read_text(encoding="utf-8")
+            for package in (
+                "tyro",
+                "tqdm",
+                "tensorflow_datasets",
+                "tensorboard",
+            ):
+                assert f"import {package}" not in text, module
+
+
+def test_no_file_hides_a_package():
+    """`python training/pretrain.py` puts `training/` on the import path."""
+    for folder in ("training", "export"):
+        for path in (ROOT / folder).glob("*.py"):
+            if path.name == "__init__.py":
+                continue
+            assert path.stem != folder
+            spec = importlib.util.find_spec(path.stem)
+            assert spec is None or str(ROOT) in str(spec.origin), path

@@ -1,0 +1,248 @@
+"""The command: what it refuses, and a tiny run from text to model."""
+
+import csv
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import keras_hub
+import numpy as np
+import pytest
+
+from training.check_recipe import check_recipe
+from training.pretrain import main
+from training.recipes import RECIPES
+
+ROOT = Path(__file__).parents[2]
+
+TINY = (
+    "--vocabulary-size 300 --sequence-length 16 --num-layers 2 "
+    "--hidden-dim 16 --num-heads 2 --intermediate-dim 16 --memory-layers 2 "
+    "--num-sub-keys 8 --memory-top-k 4 --memory-key-dim 8 --batch-size 8 "
+    "--plain-steps 4 --steps 4 --held-out 0.2"
+).split()
+
+
+def run(*args):
+    """Runs the command as users do, in a process of its own."""
+    return subprocess.run(
+        [sys.executable, str(ROOT / "training" / "pretrain.py"), *args],
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    rng = np.random.default_rng(0)
+    words = [f"{a}{b}" for a in "bcdfgh" for b in ("at", "en", "ing", "ould")]
+    documents = [
+        "\n".join(" ".join(rng.choice(words, 12)) + "." for _ in range(6))
+        for _ in range(60)
+    ]
+    path = tmp_path_factory.mktemp("corpus") / "text.txt"
+    path.write_text("\n\n".join(documents))
+    return str(path)
+
+
+@pytest.fixture(scope="module")
+def finished_run(corpus, tmp_path_factory):
+    """A run of both stages on two devices in mixed precision."""
+    run_dir = tmp_path_factory.mktemp("runs") / "run"
+    result = run(
+        "--strategy",
+        "mirrored",
+        "--corpus",
+        corpus,
+        "--run-dir",
+        str(run_dir),
+        *TINY,
+    )
+    assert result.returncode == 0, result.stderr
+    return run_dir, result
+
+
+def test_prints_what_the_memory_brought(finished_run):
+    run_dir, result = finished_run
+    assert "2 device(s), mixed_bfloat16" in result.stdout
+    assert "right after adding resm" in result.stdout
+    assert "PKMAdam: 1 variables, 1,024 parameters: memory" in result.stderr
+    table = (run_dir / "results.md").read_text()
+    assert table in result.stdout
+    for row in (
+        "unigram",
+        "plain",
+        "+Init resm, before training",
+        "+Init resm",
+    ):
+        assert f"| {row} |" in table
+    results = json.loads((run_dir / "results.json").read_text())
+    assert [stage["name"] for stage in results["stages"]] == [
+        "plain",
+        "+Init resm",
+    ]
+    usage = results["stages"][1]["memory_usage"]["2"]
+    assert 0 < usage["top1_mu"] <= usage["mu"] <= 1
+
+
+def test_the_run_directory_is_enough(finished_run):
+    run_dir, _ = finished_run
+    recipe = json.loads((run_dir / "recipe.json").read_text())
+    assert recipe["recipe"] == "laptop" and recipe["steps"] == 4
+    vocabulary = (run_dir / "vocabulary.txt").read_text().split("\n")
+    assert vocabulary[:5] == ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    for name in ("best", "last", "plain"):
+        task = keras_hub.models.MaskedLM.from_preset(str(run_dir / name))
+        assert task.predict(["bat hould"], verbose=0).shape[0] == 1
+        tokenizer = task.preprocessor.tokenizer
+        assert tokenizer.get_vocabulary() == vocabulary[:-1]
+    with open(run_dir / "logs" / "+Init resm.csv") as file:
+        rows = list(csv.DictReader(file))
+    assert "val_perplexity" in rows[-1] and "memory_2_top1_mu" in rows[-1]
+    assert list((run_dir / "logs" / "plain").rglob("events*"))
+    assert not list(run_dir.rglob("*.partial"))
+
+
+@pytest.mark.parametrize("source", ["run", "preset"])
+def test_init_from(finished_run, corpus, tmp_path, source):
+    run_dir, _ = finished_run
+    result = run(
+        "--init-from",
+        str(run_dir if source == "run" else run_dir / "plain"),
+        "--corpus",
+        corpus,
+        "--run-dir",
+        str(tmp_path / "run"),
+        *TINY,
+    )
+    assert result.returncode == 0, result.stderr
+    results = json.loads((tmp_path / "run" / "results.json").read_text())
+    (stage,) = results["stages"]
+    assert stage["name"] == "+Init resm"
+    old = json.loads((run_dir / "results.json").read_text())["stages"]
+    expected = old[1 if source == "run" else 0]["perplexity"]
+    # ResM starts next to the model that it continues.
+    assert stage["perplexity_before"] == pytest.approx(expected, rel=0.02)
+
+
+def test_the_same_seed_gives_the_same_run(corpus, tmp_path):
+    results = []
+    for name in ("a", "b"):
+        result = run(
+            "--corpus", corpus, "--run-dir", str(tmp_path / name), *TINY
+        )
+        assert result.returncode == 0, result.stderr
+        text = (tmp_path / name / "results.json").read_text()
+        stages = json.loads(text)["stages"]
+        results.append([stage["perplexity"] for stage in stages])
+    assert results[0] == results[1]
+
+
+@pytest.fixture
+def refused(tmp_path, capsys):
+    """Runs a command that must fail, here, and returns its one line."""
+
+    def refused(*args):
+        run_dir = tmp_path / "run"
+        assert main(["--run-dir", str(run_dir), *args]) == 2
+        assert not run_dir.exists()
+        (line,) = capsys.readouterr().err.splitlines()
+        assert line.startswith("error: ")
+        return line
+
+    return refused
+
+
+@pytest.mark.parametrize(
+    "args, words",
+    [
+        ("--memory-layers 5", ["memory_layers=(5,)", "num_layers=4"]),
+        ("--memory-key-dim 7", ["`key_dim` must be even", "key_dim=7"]),
+        ("--memory-top-k 99", ["`top_k`", "top_k=99", "num_sub_keys="]),
+        ("--memory-layers", ["--memory-layers", "--memory-block ffn"]),
+        ("--strategy mirrored --batch-size 7", ["--batch-size", "7", "pass 8"]),
+        ("--devices 2", ["--devices", "--strategy mirrored"]),
+        ("--steps 0", ["--steps must be at least 1, received 0"]),
+        ("--steps 10 --evaluate-every 4", ["--evaluate-every", "divisor"]),
+        ("--mask-rate 1.5", ["--mask-rate", "1.5"]),
+        ("--corpus /nowhere/x.txt", ["/nowhere/x.txt"]),
+        ("--vocabulary /nowhere/v.txt", ["/nowhere/v.txt"]),
+        ("--init-from /nowhere", ["--init-from", "/nowhere"]),
+        ("--held-out 1", ["held-out"]),
+    ],
+)
+def test_refuses_the_impossible(args, words, refused):
+    line = refused(*args.split())
+    for word in words:
+        assert word in line
+
+
+def test_refuses_bad_files(tmp_path, corpus, refused):
+    empty = tmp_path / "empty.txt"
+    empty.write_text("\n \n")
+    assert str(empty) in refused("--corpus", str(empty))
+    noise = tmp_path / "noise.bin"
+    noise.write_bytes(bytes(range(256)) * 50)
+    assert str(noise) in refused("--corpus", str(noise))
+    vocabulary = tmp_path / "vocabulary.txt"
+    vocabulary.write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\nword\n")
+    line = refused("--corpus", corpus, "--vocabulary", str(vocabulary))
+    assert "[MASK]" in line and str(vocabulary) in line
+
+
+def test_refuses_a_vocabulary_that_is_shorter_than_the_model_s(
+    finished_run, tmp_path, corpus, refused
+):
+    run_dir, _ = finished_run
+    vocabulary = (run_dir / "vocabulary.txt").read_text().split("\n")[:-5]
+    path = tmp_path / "short.txt"
+    path.write_text("\n".join(vocabulary))
+    args = ["--init-from", str(run_dir), "--vocabulary", str(path)]
+    line = refused(*args, "--corpus", corpus)
+    assert "--vocabulary" in line and f"{len(vocabulary):,}" in line
+
+
+def test_refuses_a_run_directory_that_holds_another_run(finished_run):
+    run_dir, _ = finished_run
+    before = {path: path.stat().st_mtime_ns for path in run_dir.rglob("*")}
+    result = run("--run-dir", str(run_dir), *TINY)
+    assert result.returncode == 2
+    assert f"'{run_dir}' holds another run" in result.stderr
+    after = {path: path.stat().st_mtime_ns for path in run_dir.rglob("*")}
+    assert before == after
+
+
+def test_refuses_a_corpus_without_a_held_out_part(tmp_path, refused):
+    text = tmp_path / "one.txt"
+    text.write_text("One document only.")
+    line = refused("--corpus", str(text))
+    assert "held out" in line and "--validation" in line
+
+
+def test_a_refusal_is_one_line_without_traceback(tmp_path):
+    result = run("--memory-layers", "9", "--run-dir", str(tmp_path / "run"))
+    assert result.returncode == 2
+    assert result.stderr.splitlines()[-1].startswith("error: ")
+    assert "Traceback" not in result.stderr
+
+
+def test_help_names_the_sections():
+    result = run("--help")
+    assert result.returncode == 0
+    for words in ("--memory-block", "section 3.2", "section 4.1", "+Init"):
+        assert words in result.stdout
+
+
+def test_recipes_are_possible():
+    assert {"laptop", "paper-base", "paper-large"} <= set(RECIPES)
+    for recipe in RECIPES.values():
+        check_recipe(recipe)
+    base = RECIPES["paper-base"]
+    assert (base.steps, base.plain_steps, base.batch_size) == (
+        500_000,
+        500_000,
+        1024,
+    )
+    assert base.memory_config()["num_sub_keys"] ** 2 == 262_144
