@@ -6,8 +6,12 @@ from training.recipes import PretrainingRecipe
 from training.user_error import UserError
 
 
-def check_recipe(recipe: PretrainingRecipe):
+def check_recipe(recipe: PretrainingRecipe, replicas: int = 1):
     """Checks the numbers of a recipe.
+
+    Args:
+        recipe: `PretrainingRecipe`.
+        replicas: int. The number of devices that share a batch.
 
     Raises:
         UserError: one of them is out of range.
@@ -46,6 +50,10 @@ def check_recipe(recipe: PretrainingRecipe):
                 "--memory-layers must name a layer, received none: pass "
                 "--memory-block ffn for a model without memory"
             )
+    if recipe.batch_size % replicas:
+        raise _out_of_range(
+            recipe, "batch_size", f"a multiple of the {replicas} devices"
+        )
     every = recipe.evaluate_every
     if every is not None:
         stages = [s for s in (recipe.plain_steps, recipe.steps) if s]

@@ -17,6 +17,7 @@ from keras_pkm.models import PKMBertBackbone
 from keras_pkm.models import PKMBertMaskedLM
 from keras_pkm.models import copy_matching_weights
 from training.check_recipe import check_recipe
+from training.initial_model import InitialModel
 from training.initial_model import load_initial_model
 from training.initial_model import recipe_of_initial_model
 from training.pretraining_data import PretrainingData
@@ -62,15 +63,91 @@ def pretrain(recipe: PretrainingRecipe) -> dict:
     Raises:
         UserError: the recipe cannot be carried out; nothing is written then.
     """
+    # First of all: devices cannot be split once TensorFlow has used one.
+    strategy = create_strategy(recipe.strategy, recipe.devices)
+    precision = recipe.precision or default_precision(recipe.strategy)
     initial = load_initial_model(recipe.init_from)
     recipe = recipe_of_initial_model(recipe, initial)
-    check_recipe(recipe)
+    check_recipe(recipe, strategy.num_replicas_in_sync)
+    vocabulary = choose_vocabulary(recipe, initial)
+    corpora = open_corpora(recipe)
     run = RunDirectory.of(recipe)
     run.check_free()
-    corpora = open_corpora(recipe)
-    vocabulary = initial and initial.vocabulary
-    if recipe.vocabulary:
-        vocabulary = load_vocabulary(recipe.vocabulary)
+
+    print(
+        f"{run.root}: recipe {recipe.recipe}, "
+        f"{strategy.num_replicas_in_sync} device(s), {precision}"
+    )
+    run.create(recipe, vocabulary)
+    data = PretrainingData.prepare(recipe, corpora, vocabulary, run)
+    unigram = data.unigram_perplexity()
+    print(
+        f"{len(data.train):,} sequences to train on, {len(data.held_out):,} "
+        f"held out, unigram perplexity {unigram:.2f}"
+    )
+
+    stages = []
+    model = initial and initial.masked_lm
+    if recipe.plain_steps:
+        model = build_model(recipe, data, strategy, precision, "ffn", model)
+        compile_model(model, recipe, recipe.plain_steps)
+        print(f"Stage 1, plain: {recipe.plain_steps:,} steps")
+        figures = train_stage(
+            model,
+            data,
+            stage=0,
+            steps=recipe.plain_steps,
+            logs=run.logs / "plain",
+            presets={"last": run.plain},
+        )
+        stages.append({"name": "plain", **figures})
+
+    block = recipe.memory_block
+    name = block
+    if model is not None:
+        name = "plain, continued" if block == "ffn" else f"+Init {block}"
+    model = build_model(recipe, data, strategy, precision, block, model)
+    compile_model(model, recipe, recipe.steps)
+    print(f"Stage {len(stages) + 1}, {name}: {recipe.steps:,} steps")
+    before = evaluate(model, data)
+    if stages and block != "ffn":
+        print(
+            f"Held-out perplexity: {stages[0]['perplexity']:.2f} without "
+            f"memory, {before:.2f} right after adding it ({block})"
+        )
+    figures = train_stage(
+        model,
+        data,
+        stage=1,
+        steps=recipe.steps,
+        logs=run.logs / block,
+        presets={"best": run.best, "last": run.last},
+    )
+    stages.append({"name": name, "perplexity_before": before, **figures})
+
+    results = {
+        "unigram_perplexity": unigram,
+        "num_slots": recipe.num_sub_keys**2,
+        "devices": strategy.num_replicas_in_sync,
+        "precision": precision,
+        "stages": stages,
+    }
+    write_results(results, run.root)
+    print(f"\n{format_results(results)}\n\nThe model is in {run.last}.")
+    return results
+
+
+def choose_vocabulary(
+    recipe: PretrainingRecipe, initial: InitialModel | None
+) -> list[str] | None:
+    """Returns the vocabulary to use, or None if one is to be trained.
+
+    Raises:
+        UserError: the vocabulary is not the initial model's.
+    """
+    if recipe.vocabulary is None:
+        return initial and initial.vocabulary
+    vocabulary = load_vocabulary(recipe.vocabulary)
     if initial and len(vocabulary) != initial.backbone.vocabulary_size:
         raise UserError(
             f"--vocabulary must have the model's "
@@ -78,78 +155,7 @@ def pretrain(recipe: PretrainingRecipe) -> dict:
             f"'{recipe.vocabulary}' has {len(vocabulary):,}: leave the flag "
             "out to use the model's own"
         )
-    strategy = create_strategy(recipe.strategy, recipe.devices)
-    replicas = strategy.num_replicas_in_sync
-    if recipe.batch_size % replicas:
-        raise UserError(
-            f"--batch-size must be a multiple of the {replicas} devices, "
-            f"received {recipe.batch_size}: pass "
-            f"{-(-recipe.batch_size // replicas) * replicas}"
-        )
-    precision = recipe.precision or default_precision(recipe.strategy)
-    print(
-        f"{run.root}: recipe {recipe.recipe}, {replicas} device(s), {precision}"
-    )
-
-    run.create(recipe, vocabulary)
-    data = PretrainingData.prepare(recipe, corpora, vocabulary, run)
-    results = {
-        "unigram_perplexity": data.unigram_perplexity(),
-        "num_slots": recipe.num_sub_keys**2,
-        "devices": replicas,
-        "precision": precision,
-        "stages": [],
-    }
-    print(
-        f"{len(data.train):,} sequences to train on, {len(data.held_out):,} "
-        f"held out, unigram perplexity {results['unigram_perplexity']:.2f}"
-    )
-
-    model = initial and initial.masked_lm
-    if recipe.plain_steps:
-        model = build_model(recipe, data, strategy, precision, "ffn", model)
-        compile_model(model, recipe, recipe.plain_steps)
-        print(f"Stage 1, plain: {recipe.plain_steps:,} steps")
-        results["stages"].append(
-            train_stage(
-                model,
-                recipe,
-                data,
-                run,
-                name="plain",
-                stage=0,
-                steps=recipe.plain_steps,
-                presets={"last": run.plain},
-            )
-        )
-
-    block = recipe.memory_block
-    warm = model is not None
-    model = build_model(recipe, data, strategy, precision, block, model)
-    compile_model(model, recipe, recipe.steps)
-    name = f"+Init {block}" if warm else block
-    print(f"Stage {len(results['stages']) + 1}, {name}: {recipe.steps:,} steps")
-    before = evaluate(model, data)
-    if results["stages"]:
-        plain = results["stages"][-1]["perplexity"]
-        print(
-            f"Held-out perplexity: {plain:.2f} without, {before:.2f} right "
-            f"after adding {block}"
-        )
-    figures = train_stage(
-        model,
-        recipe,
-        data,
-        run,
-        name=name,
-        stage=1,
-        steps=recipe.steps,
-        presets={"best": run.best, "last": run.last},
-    )
-    results["stages"].append({**figures, "perplexity_before": before})
-    write_results(results, run.root)
-    print(f"\n{format_results(results)}\n\nThe model is in {run.last}.")
-    return results
+    return vocabulary
 
 
 def build_model(recipe, data, strategy, precision, block, start):

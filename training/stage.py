@@ -1,5 +1,6 @@
 """One stage of pretraining: a schedule, an optimizer, a fit."""
 
+import pathlib
 import sys
 import time
 
@@ -13,7 +14,6 @@ from keras_pkm.optimizers import LossScaleOptimizer
 from keras_pkm.optimizers import PKMAdam
 from training.pretraining_data import PretrainingData
 from training.recipes import PretrainingRecipe
-from training.run_directory import RunDirectory
 from training.run_directory import save_preset
 
 
@@ -52,28 +52,26 @@ def evaluate(model, data: PretrainingData) -> float:
 
 def train_stage(
     model,
-    recipe: PretrainingRecipe,
     data: PretrainingData,
-    run: RunDirectory,
     *,
-    name: str,
     stage: int,
     steps: int,
+    logs: pathlib.Path,
     presets: dict,
 ) -> dict:
     """Trains a compiled model for a stage and returns its figures.
 
     Args:
         model: compiled masked-LM task.
-        recipe: `PretrainingRecipe`.
         data: `PretrainingData`.
-        run: `RunDirectory`.
-        name: str. Name of the stage, in logs.
-        stage: int. Number of the stage.
+        stage: int. Number of the stage: each has its own order and masks.
         steps: int. Its steps.
+        logs: path without suffix, for CSV files and the directory of
+            TensorBoard's summaries.
         presets: dict with the paths under which to keep the `"best"` and the
             `"last"` model; either may be missing.
     """
+    recipe = data.recipe
     every = recipe.evaluate_every or default_evaluate_every(steps)
     throughput = _Throughput()
     held_out = data.held_out_batches()
@@ -81,12 +79,12 @@ def train_stage(
     if model.backbone.memory_outputs:
         callbacks.append(
             MemoryUsageMonitor(
-                held_out, csv_path=run.logs / f"{name}-memory.csv"
+                held_out, csv_path=logs.with_name(f"{logs.name}-memory.csv")
             )
         )
     callbacks += [
-        keras.callbacks.CSVLogger(str(run.logs / f"{name}.csv")),
-        keras.callbacks.TensorBoard(str(run.logs / name), write_graph=False),
+        keras.callbacks.CSVLogger(str(logs.with_suffix(".csv"))),
+        keras.callbacks.TensorBoard(str(logs), write_graph=False),
     ]
     history = model.fit(
         data.training_batches(stage, steps),
@@ -99,7 +97,6 @@ def train_stage(
         verbose=1 if sys.stdout.isatty() else 2,
     )
     figures = {
-        "name": name,
         "steps": steps,
         "perplexity": history.history["val_perplexity"][-1],
         "tokens_per_second": throughput.batches_per_second

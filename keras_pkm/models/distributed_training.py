@@ -1,4 +1,4 @@
-"""What lets keras-hub's tasks train under `tf.distribute`."""
+"""What lets keras-hub's tasks train under `tf.distribute`, skips included."""
 
 import keras
 import tensorflow as tf
@@ -10,8 +10,24 @@ class DistributedTraining:
     Keras builds a model under a strategy from the mean of the replicas'
     batches, which fails for features that have none, as bool masks, and for
     batches that differ in shape. This mixin builds it from the first replica's
-    batch. It also keeps the optimizer's state out of presets.
+    batch. It also keeps the optimizer's state out of presets, and the moving
+    statistics of batch norms as they were at steps that the optimizer skips.
     """
+
+    def train_step(self, data):
+        statistics = [
+            variable.value
+            for layer in self._flatten_layers()
+            if isinstance(layer, keras.layers.BatchNormalization)
+            for variable in (layer.moving_mean, layer.moving_variance)
+        ]
+        before = [tf.identity(variable) for variable in statistics]
+        step = tf.identity(self.optimizer.iterations)
+        logs = super().train_step(data)
+        skipped = tf.equal(self.optimizer.iterations, step)
+        for variable, old in zip(statistics, before):
+            variable.assign(tf.where(skipped, old, variable))
+        return logs
 
     def _maybe_symbolic_build(self, iterator=None, data_batch=None):
         strategy = self._distribute_strategy

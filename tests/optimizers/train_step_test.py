@@ -152,6 +152,27 @@ def test_nan_in_the_inputs_of_one_replica_changes_nothing(
     assert not np.array_equal(components(table), before[table.path])
 
 
+@pytest.mark.parametrize("precision", ["float32", "mixed_float16"])
+def test_a_nan_loss_leaves_a_task_s_moving_statistics(mirrored, precision):
+    """The memories' inputs are fine: the NaN comes after them."""
+    rng = fresh_rng()
+    task = compiled_task(mirrored, LossScaleOptimizer, precision)
+    fit(task, [masked_batch(rng)])
+    before = state(task)
+    assert any("moving_mean" in path for path in before)
+    features, labels, weights = masked_batch(rng)
+    weights[6, 1] = np.nan
+    fit(task, [(features, labels, weights)])
+    after = state(task)
+    for path, old in before.items():
+        if not path.endswith(("dynamic_scale", "step_counter")):
+            np.testing.assert_array_equal(old, after[path], err_msg=path)
+    fit(task, [masked_batch(rng)])
+    moved = "transformer_layer_0/product_key_memory/query_normalization/"
+    after = state(task)[f"{moved}moving_mean"]
+    assert not np.array_equal(before[f"{moved}moving_mean"], after)
+
+
 def traced_train_step(model, batch):
     """The train step that `fit` runs, traced for a batch."""
     model.make_train_function()

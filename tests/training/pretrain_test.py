@@ -98,7 +98,7 @@ def test_the_run_directory_is_enough(finished_run):
         assert task.predict(["bat hould"], verbose=0).shape[0] == 1
         tokenizer = task.preprocessor.tokenizer
         assert tokenizer.get_vocabulary() == vocabulary[:-1]
-    with open(run_dir / "logs" / "+Init resm.csv") as file:
+    with open(run_dir / "logs" / "resm.csv") as file:
         rows = list(csv.DictReader(file))
     assert "val_perplexity" in rows[-1] and "memory_2_top1_mu" in rows[-1]
     assert list((run_dir / "logs" / "plain").rglob("events*"))
@@ -162,7 +162,10 @@ def refused(tmp_path, capsys):
         ("--memory-key-dim 7", ["`key_dim` must be even", "key_dim=7"]),
         ("--memory-top-k 99", ["`top_k`", "top_k=99", "num_sub_keys="]),
         ("--memory-layers", ["--memory-layers", "--memory-block ffn"]),
-        ("--strategy mirrored --batch-size 7", ["--batch-size", "7", "pass 8"]),
+        (
+            "--strategy mirrored --batch-size 7",
+            ["--batch-size", "7", "2 devices"],
+        ),
         ("--devices 2", ["--devices", "--strategy mirrored"]),
         ("--steps 0", ["--steps must be at least 1, received 0"]),
         ("--steps 10 --evaluate-every 4", ["--evaluate-every", "divisor"]),

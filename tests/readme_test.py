@@ -1,0 +1,24 @@
+"""The README's Python examples run, one after another."""
+
+import re
+from pathlib import Path
+
+README = Path(__file__).parents[1] / "README.md"
+
+
+def test_examples_run():
+    blocks = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
+    assert len(blocks) == 3
+    names = {}
+    for block in blocks:
+        exec(compile(block, str(README), "exec"), names)
+    assert names["classifier"].output.shape == (None, 2)
+    assert names["usage"].result()["top1_reads"] == 2 * 16 * 4
+
+
+def test_the_map_names_all_folders():
+    text = README.read_text()
+    root = README.parent
+    for path in [*root.glob("keras_pkm/*/__init__.py"), root / "training/x"]:
+        folder = path.parent.relative_to(root).as_posix()
+        assert f"| `{folder}/` |" in text, folder
