@@ -1,5 +1,6 @@
 """Adam with a learning rate and a row-sparse rule of its own for memories."""
 
+import functools
 import logging
 import re
 
@@ -252,22 +253,12 @@ class PKMAdam(keras.optimizers.Adam):
     ):
         def update_all():
             for grad, variable in zip(grads, variables):
+                update = self._update
                 if self._is_memory(variable):
-                    # Arguments reach the update as the device's own
-                    # components, which row access needs.
                     index = self._get_variable_index(variable)
-                    update, args = (
-                        self._update_rows,
-                        (
-                            grad,
-                            self._momentums[index].value,
-                            self._velocities[index].value,
-                        ),
-                    )
-                else:
-                    update, args = self._update, (grad, learning_rate)
+                    update = functools.partial(self._update_rows, index)
                 distribution.extended.update(
-                    variable, update, args=args, group=False
+                    variable, update, args=(grad, learning_rate), group=False
                 )
 
         def skip():
@@ -283,7 +274,10 @@ class PKMAdam(keras.optimizers.Adam):
             variable.assign_sub(variable * (self.weight_decay * rate))
         self.update_step(gradient, variable, learning_rate)
 
-    def _update_rows(self, values, gradient, momentums, velocities):
+    def _update_rows(self, index, values, gradient, learning_rate):
+        del learning_rate  # that of all other variables
+        momentums = _component(self._momentums[index].value)
+        velocities = _component(self._velocities[index].value)
         rows, gradient = read_rows(gradient)
         step = tf.cast(self._iterations + 1, "float32")
         rate = ops.cast(self.memory_learning_rate, "float32")
@@ -314,3 +308,13 @@ class PKMAdam(keras.optimizers.Adam):
             }
         )
         return config
+
+
+def _component(variable):
+    """The plain variable of the device that an update runs for.
+
+    Gathering from a distributed variable itself copies the whole of it.
+    """
+    if isinstance(variable, tf.distribute.DistributedValues):
+        return variable._get()
+    return variable

@@ -158,7 +158,7 @@ def refused(tmp_path, capsys):
 @pytest.mark.parametrize(
     "args, words",
     [
-        ("--memory-layers 5", ["memory_layers=(5,)", "num_layers=4"]),
+        ("--memory-layers 5", ["memory_layers=(5,)", "num_layers=3"]),
         ("--memory-key-dim 7", ["`key_dim` must be even", "key_dim=7"]),
         ("--memory-top-k 99", ["`top_k`", "top_k=99", "num_sub_keys="]),
         ("--memory-layers", ["--memory-layers", "--memory-block ffn"]),
