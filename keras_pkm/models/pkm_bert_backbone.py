@@ -275,7 +275,7 @@ class PKMBertBackbone(keras_hub.models.Backbone):
         A plain BERT preset gets its memory here, by
         `keras_pkm.models.PKMBertBackbone.from_backbone`; so does a local
         Hugging Face directory (`config.json`, `model.safetensors`,
-        `vocab.txt`).
+        `vocab.txt`), which needs the package `safetensors`.
 
         Args:
             preset: str. A local preset directory or any other name that

@@ -10,6 +10,7 @@ from keras import ops
 
 from keras_pkm.optimizers.row_sparse import all_finite
 from keras_pkm.optimizers.row_sparse import clip_by_value
+from keras_pkm.optimizers.row_sparse import num_replicas
 from keras_pkm.optimizers.row_sparse import read_rows
 from keras_pkm.optimizers.row_sparse import sum_over_replicas
 from keras_pkm.optimizers.row_sparse import to_slices
@@ -227,15 +228,17 @@ class PKMAdam(keras.optimizers.Adam):
     def _reduce(self, grads, variables):
         """Gradients summed over replicas: the tables' as slices."""
         memory = [self._is_memory(variable) for variable in variables]
-        grads = [
-            to_slices(grad)
-            if is_memory and self.reduction == "sparse"
-            else to_tensor(grad)
-            for grad, is_memory in zip(grads, memory)
-        ]
-        grads = sum_over_replicas(grads)
+        if num_replicas() > 1:
+            # Each replica's own repeats are summed first: less to send.
+            sparse = self.reduction == "sparse"
+            grads = sum_over_replicas(
+                [
+                    to_slices(grad) if is_memory and sparse else to_tensor(grad)
+                    for grad, is_memory in zip(grads, memory)
+                ]
+            )
         return [
-            to_slices(grad) if is_memory else grad
+            to_slices(grad) if is_memory else to_tensor(grad)
             for grad, is_memory in zip(grads, memory)
         ]
 

@@ -24,12 +24,18 @@ def to_tensor(gradient):
     )
 
 
-def sum_over_replicas(gradients):
-    """The gradients summed over all replicas; slices are concatenated."""
+def num_replicas():
+    """The number of replicas that run this step together."""
     context = tf.distribute.get_replica_context()
-    if context is None or context.num_replicas_in_sync == 1:
-        return gradients
-    return context.all_reduce(tf.distribute.ReduceOp.SUM, gradients)
+    return 1 if context is None else context.num_replicas_in_sync
+
+
+def sum_over_replicas(tensors):
+    """The tensors summed over all replicas; slices are concatenated."""
+    if num_replicas() == 1:
+        return tensors
+    context = tf.distribute.get_replica_context()
+    return context.all_reduce(tf.distribute.ReduceOp.SUM, tensors)
 
 
 def all_finite(gradients):
