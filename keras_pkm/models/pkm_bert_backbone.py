@@ -1,6 +1,8 @@
 """BERT with product-key memory layers."""
 
+import json
 import logging
+import pathlib
 
 import keras
 import keras_hub
@@ -312,6 +314,26 @@ class PKMBertBackbone(keras_hub.models.Backbone):
                 "it and call `from_backbone`."
             )
         return backbone
+
+    def save_to_preset(self, preset_dir, max_shard_size=10):
+        """Saves the backbone as a preset.
+
+        The preset names the dtype of the weights, as float32, not a mixed
+        policy that they were trained with: whoever loads it chooses, and
+        keras-hub cannot load tasks from presets that name a mixed policy.
+
+        Args:
+            preset_dir: str. The directory to write.
+            max_shard_size: int or float. Size of a weights file in GB above
+                which it is split. Defaults to `10`.
+        """
+        super().save_to_preset(preset_dir, max_shard_size=max_shard_size)
+        path = pathlib.Path(preset_dir) / "config.json"
+        config = json.loads(path.read_text())
+        config["config"]["dtype"] = keras.dtype_policies.serialize(
+            keras.DTypePolicy(self.dtype_policy.variable_dtype)
+        )
+        path.write_text(json.dumps(config, indent=4))
 
     def get_config(self):
         config = super().get_config()

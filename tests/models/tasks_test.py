@@ -47,6 +47,24 @@ def test_masked_lm_preset(tmp_path):
     )
 
 
+@pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
+def test_preset_of_a_task_in_mixed_precision(policy, tmp_path):
+    """keras-hub cannot load presets that name a mixed policy."""
+    task = tiny_masked_lm(dtype=policy)
+    task.save_to_preset(str(tmp_path))
+    copy = keras_hub.models.MaskedLM.from_preset(str(tmp_path))
+    assert copy.backbone.dtype_policy.name == "float32"
+    again = keras_hub.models.MaskedLM.from_preset(str(tmp_path), dtype=policy)
+    assert again.backbone.dtype_policy.name == policy
+    for old, new in zip(task.weights, copy.weights):
+        np.testing.assert_array_equal(old, new)
+    x, *_ = masked_batch(fresh_rng())
+    # Eager calls of keras-hub's masked-LM head fail in mixed precision.
+    np.testing.assert_array_equal(
+        again.predict(x, verbose=0), task.predict(x, verbose=0)
+    )
+
+
 def test_text_classifier_preset(tmp_path):
     rng = fresh_rng()
     task = PKMBertTextClassifier(tiny_backbone(), num_classes=3)
