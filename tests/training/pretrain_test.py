@@ -67,7 +67,7 @@ def finished_run(corpus, tmp_path_factory):
 def test_prints_what_the_memory_brought(finished_run):
     run_dir, result = finished_run
     assert "2 device(s), mixed_bfloat16" in result.stdout
-    assert "right after adding resm" in result.stdout
+    assert "right after adding it (resm)" in result.stdout
     assert "PKMAdam: 1 variables, 1,024 parameters: memory" in result.stderr
     table = (run_dir / "results.md").read_text()
     assert table in result.stdout
