@@ -177,5 +177,5 @@ def test_impossible_arguments(inputs):
         PKMTransformerEncoder(24, 17)(inputs)
     with pytest.raises(ValueError, match="`key_dim` must be even"):
         PKMTransformerEncoder(24, 2, block="pkm", memory={"key_dim": 3})
-    with pytest.raises(TypeError, match="key_dimension"):
+    with pytest.raises(ValueError, match="key_dimension"):
         PKMTransformerEncoder(24, 2, block="pkm", memory={"key_dimension": 3})
