@@ -8,7 +8,6 @@ import keras
 import keras_hub
 
 from keras_pkm.callbacks import MemoryUsageMonitor
-from keras_pkm.models import MemoryProbe
 from keras_pkm.optimizers import LinearWarmup
 from keras_pkm.optimizers import LossScaleOptimizer
 from keras_pkm.optimizers import PKMAdam
@@ -76,12 +75,12 @@ def train_stage(
     throughput = _Throughput()
     held_out = data.held_out_batches()
     callbacks = [throughput, _SavePresets(data.preprocessor, **presets)]
+    monitor = None
     if model.backbone.memory_outputs:
-        callbacks.append(
-            MemoryUsageMonitor(
-                held_out, csv_path=logs.with_name(f"{logs.name}-memory.csv")
-            )
+        monitor = MemoryUsageMonitor(
+            held_out, csv_path=logs.with_name(f"{logs.name}-memory.csv")
         )
+        callbacks.append(monitor)
     callbacks += [
         keras.callbacks.CSVLogger(str(logs.with_suffix(".csv"))),
         keras.callbacks.TensorBoard(str(logs), write_graph=False),
@@ -103,8 +102,8 @@ def train_stage(
         * recipe.batch_size
         * recipe.sequence_length,
     }
-    if model.backbone.memory_outputs:
-        figures["memory_usage"] = MemoryProbe(model.backbone).measure(held_out)
+    if monitor is not None:
+        figures["memory_usage"] = monitor.usage
     return figures
 
 

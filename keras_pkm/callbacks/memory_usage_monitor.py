@@ -25,6 +25,10 @@ class MemoryUsageMonitor(keras.callbacks.Callback):
             measurement and layer.
         tensorboard_dir: optional directory for TensorBoard summaries.
 
+    Attributes:
+        usage: dict. The last measurement, as from
+            `keras_pkm.models.MemoryProbe.measure`; empty before the first.
+
     Example:
 
     >>> backbone = keras_pkm.models.PKMBertBackbone(
@@ -69,6 +73,7 @@ class MemoryUsageMonitor(keras.callbacks.Callback):
         self._probe = None
         self._step = None
         self._figures = {}
+        self.usage = {}
 
     def on_train_begin(self, logs=None):
         backbone = getattr(self.model, "backbone", self.model)
@@ -106,7 +111,7 @@ class MemoryUsageMonitor(keras.callbacks.Callback):
         if step == self._step:
             return
         self._step = step
-        usage = self._probe.measure(self.data)
+        usage = self.usage = self._probe.measure(self.data)
         self._figures = {
             f"memory_{number}_{name}": value
             for number, figures in usage.items()

@@ -43,6 +43,7 @@ def test_measures_into_logs_csv_and_tensorboard(task, held_out, tmp_path):
     )
     history = fit(task, monitor).history
     expected = MemoryProbe(task.backbone).measure(held_out)
+    assert monitor.usage == expected
     for number, figures in expected.items():
         for name, value in figures.items():
             assert history[f"memory_{number}_{name}"][-1] == value
