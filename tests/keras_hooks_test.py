@@ -59,6 +59,13 @@ def test_apply_counts_every_call():
     assert source.count("self._backend_apply_gradients(") == 1
 
 
+def test_loss_tracker():
+    """`accumulated_train_step` puts each part's loss into it."""
+    model = keras.Sequential([keras.layers.Dense(1)])
+    model.compile(loss="mse")
+    assert isinstance(model._loss_tracker, keras.metrics.Mean)
+
+
 def test_optimizer_state():
     optimizer = ADAM()
     optimizer.build([keras.Variable([1.0])])

@@ -15,14 +15,14 @@ ROWS = [
     ["keras_pkm/models"],
     ["keras_pkm/callbacks"],
     ["keras_pkm/__init__.py"],
-    ["training", "export"],
+    ["training", "export", "benchmarks"],
 ]
 
 
 def modules():
     """Dotted names of all modules, and the paths of their files."""
     found = {}
-    for folder in ("keras_pkm", "training", "export"):
+    for folder in ("keras_pkm", "training", "export", "benchmarks"):
         for path in (ROOT / folder).rglob("*.py"):
             parts = path.relative_to(ROOT).with_suffix("").parts
             if parts[-1] == "__init__":
@@ -102,7 +102,7 @@ def test_the_library_imports_no_training_package():
 
 def test_no_file_hides_a_package():
     """`python training/pretrain.py` puts `training/` on the import path."""
-    for folder in ("training", "export"):
+    for folder in ("training", "export", "benchmarks"):
         for path in (ROOT / folder).glob("*.py"):
             if path.name == "__init__.py":
                 continue

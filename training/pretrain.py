@@ -7,12 +7,17 @@ without memory, then with it, and prints what the memory brought.
 """
 
 import argparse
+import dataclasses
 import logging
+import shlex
+import shutil
 import sys
 
 import keras
+import tensorflow as tf
 import tyro
 
+from keras_pkm.callbacks import TrainingCheckpoint
 from keras_pkm.models import PKMBertBackbone
 from keras_pkm.models import PKMBertMaskedLM
 from keras_pkm.models import copy_matching_weights
@@ -20,18 +25,27 @@ from training.check_recipe import check_recipe
 from training.initial_model import InitialModel
 from training.initial_model import load_initial_model
 from training.initial_model import recipe_of_initial_model
+from training.interruption import Interrupted
+from training.interruption import Signals
+from training.interruption import catch_signals
 from training.pretraining_data import PretrainingData
 from training.pretraining_data import open_corpora
+from training.pretraining_data import prepare_data
 from training.recipes import RECIPES
 from training.recipes import PretrainingRecipe
 from training.report import format_results
 from training.report import write_results
 from training.run_directory import RunDirectory
+from training.run_directory import name_run_directory
 from training.stage import compile_model
 from training.stage import evaluate
+from training.stage import plan_stages
 from training.stage import train_stage
 from training.strategy import create_strategy
 from training.strategy import default_precision
+from training.strategy import is_chief
+from training.strategy import wait_for_all
+from training.user_error import RunError
 from training.user_error import UserError
 from training.vocabulary import load_vocabulary
 
@@ -40,16 +54,28 @@ def main(args: list[str] | None = None) -> int:
     """Runs the command and returns its exit code."""
     logging.basicConfig(format="%(message)s")
     logging.getLogger("keras_pkm").setLevel(logging.INFO)
+    args = sys.argv[1:] if args is None else args
     recipe = parse_recipe(args)
     try:
-        pretrain(recipe)
+        recipe = name_run_directory(recipe)
+        with catch_signals() as signals:
+            pretrain(recipe, signals)
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
+    except RunError as error:
+        print(f"error: {error}. {how_to_go_on(args, recipe)}", file=sys.stderr)
+        return 1
+    except Interrupted as interrupted:
+        print(
+            f"Stopped by {interrupted}. {how_to_go_on(args, recipe)}",
+            file=sys.stderr,
+        )
+        return interrupted.exit_code
     return 0
 
 
-def parse_recipe(args: list[str] | None = None) -> PretrainingRecipe:
+def parse_recipe(args: list[str]) -> PretrainingRecipe:
     """Returns the named recipe with the changes that other flags make."""
     name = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     name.add_argument("--recipe", choices=RECIPES, default="laptop")
@@ -57,84 +83,155 @@ def parse_recipe(args: list[str] | None = None) -> PretrainingRecipe:
     return tyro.cli(PretrainingRecipe, args=args, default=RECIPES[known.recipe])
 
 
-def pretrain(recipe: PretrainingRecipe) -> dict:
+def how_to_go_on(args: list[str], recipe: PretrainingRecipe) -> str:
+    """Returns the command that continues a run."""
+    if not any(arg.split("=")[0] in ("--run-dir", "--run_dir") for arg in args):
+        args = [*args, "--run-dir", recipe.run_dir]
+    command = shlex.join(["python", "training/pretrain.py", *args])
+    return f"To go on from the last checkpoint: {command}"
+
+
+def pretrain(recipe: PretrainingRecipe, signals: Signals) -> dict:
     """Trains as the recipe says, writes the run directory, returns figures.
 
     Raises:
         UserError: the recipe cannot be carried out; nothing is written then.
+        RunError: something ended a run that had begun.
+        Interrupted: a signal did.
     """
+    if recipe.deterministic:
+        tf.config.experimental.enable_op_determinism()
     # First of all: devices cannot be split once TensorFlow has used one.
     strategy = create_strategy(recipe.strategy, recipe.devices)
-    precision = recipe.precision or default_precision(recipe.strategy)
     initial = load_initial_model(recipe.init_from)
     recipe = recipe_of_initial_model(recipe, initial)
-    check_recipe(recipe, strategy.num_replicas_in_sync)
-    vocabulary = choose_vocabulary(recipe, initial)
-    corpora = open_corpora(recipe)
-    run = RunDirectory.of(recipe)
-    run.check_free()
+    recipe = dataclasses.replace(
+        recipe,
+        devices=strategy.num_replicas_in_sync,
+        precision=recipe.precision or default_precision(recipe.strategy),
+    )
+    check_recipe(recipe, recipe.devices)
+    run = RunDirectory(recipe.run_dir)
+    try:
+        if is_chief(strategy):
+            prepare(recipe, run, initial)
+        wait_for_all(strategy)
+        data = PretrainingData.open(recipe, run)
+        return train(recipe, run, data, strategy, initial, signals)
+    except OSError as error:
+        raise RunError(
+            f"the run in '{run.root}' cannot go on: {error}"
+        ) from error
+    except tf.errors.OpError as error:
+        if recipe.strategy != "multi_worker":
+            raise
+        raise RunError(
+            "another worker does not answer any more "
+            f"({error.message.splitlines()[0]}): start all of them again"
+        ) from error
 
+
+def prepare(recipe, run, initial):
+    """Checks all that can be checked, then writes what training reads."""
+    vocabulary = choose_vocabulary(recipe, initial)
+    run.check(recipe)
+    corpora = None if run.has_data else open_corpora(recipe)
     print(
-        f"{run.root}: recipe {recipe.recipe}, "
-        f"{strategy.num_replicas_in_sync} device(s), {precision}"
+        f"{run.root}: recipe {recipe.recipe}, {recipe.devices} device(s), "
+        f"{recipe.precision}"
     )
     run.create(recipe, vocabulary)
-    data = PretrainingData.prepare(recipe, corpora, vocabulary, run)
+    if corpora is not None:
+        prepare_data(recipe, corpora, vocabulary, run)
+
+
+def train(recipe, run, data, strategy, initial, signals) -> dict:
+    """Trains the stages that are not yet done, and writes the results."""
     unigram = data.unigram_perplexity()
     print(
         f"{len(data.train):,} sequences to train on, {len(data.held_out):,} "
         f"held out, unigram perplexity {unigram:.2f}"
     )
-
-    stages = []
+    stages = plan_stages(recipe)
+    checkpoints = [
+        TrainingCheckpoint(
+            run.checkpoints / stage.label,
+            every=recipe.checkpoint_every,
+            keep=recipe.keep_checkpoints,
+        )
+        for stage in stages
+    ]
+    reached = max(
+        (i for i, checkpoint in enumerate(checkpoints) if checkpoint.latest),
+        default=0,
+    )
     model = initial and initial.masked_lm
-    if recipe.plain_steps:
-        model = build_model(recipe, data, strategy, precision, "ffn", model)
-        compile_model(model, recipe, recipe.plain_steps)
-        print(f"Stage 1, plain: {recipe.plain_steps:,} steps")
+    finished = []
+    for stage, checkpoint in list(zip(stages, checkpoints))[reached:]:
+        start, model = model, build_model(recipe, data, strategy, stage, model)
+        compile_model(model, recipe, stage.steps)
+        if checkpoint.latest:
+            checkpoint.restore(model)
+            finished = checkpoint.state["finished"]
+            print(
+                f"Stage {len(finished) + 1}, {stage.name}, goes on after "
+                f"{checkpoint.step:,} of {stage.steps:,} steps"
+            )
+        else:
+            if start is not None:
+                print(copy_matching_weights(start, model))
+            print(
+                f"Stage {len(finished) + 1}, {stage.name}: {stage.steps:,} "
+                "steps"
+            )
+            begin_stage(model, data, stage, checkpoint, finished)
+        # What has been saved again is all that it takes to go on.
+        if is_chief(strategy):
+            for earlier in checkpoints[: checkpoints.index(checkpoint)]:
+                shutil.rmtree(earlier.directory, ignore_errors=True)
         figures = train_stage(
             model,
             data,
-            stage=0,
-            steps=recipe.plain_steps,
-            logs=run.logs / "plain",
-            presets={"last": run.plain},
+            stage,
+            checkpoint=checkpoint,
+            signals=signals,
+            run=run,
+            writes=is_chief(strategy),
         )
-        stages.append({"name": "plain", **figures})
-
-    block = recipe.memory_block
-    name = block
-    if model is not None:
-        name = "plain, continued" if block == "ffn" else f"+Init {block}"
-    model = build_model(recipe, data, strategy, precision, block, model)
-    compile_model(model, recipe, recipe.steps)
-    print(f"Stage {len(stages) + 1}, {name}: {recipe.steps:,} steps")
-    before = evaluate(model, data)
-    if stages and block != "ffn":
-        print(
-            f"Held-out perplexity: {stages[0]['perplexity']:.2f} without "
-            f"memory, {before:.2f} right after adding it ({block})"
-        )
-    figures = train_stage(
-        model,
-        data,
-        stage=1,
-        steps=recipe.steps,
-        logs=run.logs / block,
-        presets={"best": run.best, "last": run.last},
-    )
-    stages.append({"name": name, "perplexity_before": before, **figures})
+        before = checkpoint.state["perplexity_before"]
+        finished = [
+            *finished,
+            {"name": stage.name, "perplexity_before": before, **figures},
+        ]
 
     results = {
         "unigram_perplexity": unigram,
         "num_slots": recipe.num_sub_keys**2,
-        "devices": strategy.num_replicas_in_sync,
-        "precision": precision,
-        "stages": stages,
+        "devices": recipe.devices,
+        "precision": recipe.precision,
+        "stages": finished,
     }
-    write_results(results, run.root)
+    if is_chief(strategy):
+        write_results(results, run)
     print(f"\n{format_results(results)}\n\nThe model is in {run.last}.")
     return results
+
+
+def begin_stage(model, data, stage, checkpoint, finished):
+    """Evaluates the model before a stage and writes its first checkpoint."""
+    # Of a model that knows nothing it says nothing.
+    before = None
+    if stage.name != stage.block and stage.label != "plain":
+        before = evaluate(model, data)
+        if finished and stage.block != "ffn":
+            print(
+                "Held-out perplexity: "
+                f"{finished[-1]['perplexity']:.2f} without memory, "
+                f"{before:.2f} right after adding it ({stage.block})"
+            )
+    checkpoint.state = {"finished": finished, "perplexity_before": before}
+    checkpoint.set_model(model)
+    checkpoint.save()
 
 
 def choose_vocabulary(
@@ -158,12 +255,12 @@ def choose_vocabulary(
     return vocabulary
 
 
-def build_model(recipe, data, strategy, precision, block, start):
-    """Builds a masked-LM model with a block, from the weights of `start`."""
+def build_model(recipe, data, strategy, stage, start):
+    """Builds a stage's model; its weights are fresh, not those of `start`."""
     # The same first weights whatever was drawn before.
     keras.utils.set_random_seed(recipe.seed)
     with strategy.scope():
-        model = PKMBertMaskedLM(
+        return PKMBertMaskedLM(
             PKMBertBackbone(
                 vocabulary_size=data.tokenizer.vocabulary_size(),
                 num_layers=recipe.num_layers,
@@ -176,15 +273,14 @@ def build_model(recipe, data, strategy, precision, block, start):
                     if start
                     else recipe.sequence_length
                 ),
-                memory_layers=recipe.memory_layers if block != "ffn" else (),
-                memory_block=block,
+                memory_layers=(
+                    recipe.memory_layers if stage.block != "ffn" else ()
+                ),
+                memory_block=stage.block,
                 memory=recipe.memory_config(),
-                dtype=precision,
+                dtype=recipe.precision,
             )
         )
-        if start is not None:
-            print(copy_matching_weights(start, model))
-    return model
 
 
 if __name__ == "__main__":

@@ -14,9 +14,11 @@ from training.masked_lm_data import training_batches
 from training.masking import Masking
 from training.recipes import PretrainingRecipe
 from training.run_directory import RunDirectory
+from training.tokenizing import open_packed
 from training.tokenizing import tokenize_and_pack
 from training.unigram import unigram_perplexity
 from training.user_error import UserError
+from training.vocabulary import load_vocabulary
 from training.vocabulary import make_tokenizer
 from training.vocabulary import train_vocabulary
 
@@ -47,6 +49,27 @@ def open_corpora(recipe: PretrainingRecipe) -> tuple[Corpus, Corpus]:
     return corpus, validation
 
 
+def prepare_data(
+    recipe: PretrainingRecipe,
+    corpora: tuple[Corpus, Corpus],
+    vocabulary: list[str] | None,
+    run: RunDirectory,
+):
+    """Packs the corpora, with a vocabulary of their own if there is none."""
+    if vocabulary is None:
+        vocabulary = train_vocabulary(corpora[0], recipe.vocabulary_size)
+        run.write_vocabulary(vocabulary)
+    tokenizer = make_tokenizer(vocabulary)
+    for corpus, path in zip(corpora, (run.packed_train, run.packed_held_out)):
+        tokenize_and_pack(
+            corpus,
+            tokenizer,
+            recipe.sequence_length,
+            str(path),
+            progress_label=corpus.name,
+        )
+
+
 @dataclasses.dataclass(frozen=True)
 class PretrainingData:
     """Everything that a run reads, tokenized and packed.
@@ -66,27 +89,14 @@ class PretrainingData:
     held_out: np.ndarray
 
     @classmethod
-    def prepare(
-        cls,
-        recipe: PretrainingRecipe,
-        corpora: tuple[Corpus, Corpus],
-        vocabulary: list[str] | None,
-        run: RunDirectory,
+    def open(
+        cls, recipe: PretrainingRecipe, run: RunDirectory
     ) -> "PretrainingData":
-        """Tokenizes the corpora, with a vocabulary of their own if need be."""
-        if vocabulary is None:
-            vocabulary = train_vocabulary(corpora[0], recipe.vocabulary_size)
-            run.write_vocabulary(vocabulary)
-        tokenizer = make_tokenizer(vocabulary)
+        """Opens what `prepare_data` has written, without the corpora."""
+        tokenizer = make_tokenizer(load_vocabulary(str(run.vocabulary)))
         train, held_out = (
-            tokenize_and_pack(
-                corpus,
-                tokenizer,
-                recipe.sequence_length,
-                str(run.data / f"{name}.int32"),
-                progress_label=corpus.name,
-            )
-            for name, corpus in zip(("train", "held_out"), corpora)
+            open_packed(str(path), recipe.sequence_length)
+            for path in (run.packed_train, run.packed_held_out)
         )
         masking = Masking.from_tokenizer(
             tokenizer, recipe.sequence_length, recipe.mask_rate
@@ -103,14 +113,17 @@ class PretrainingData:
             mask_selection_length=self.masking.mask_selection_length,
         )
 
-    def training_batches(self, stage: int, steps: int) -> tf.data.Dataset:
-        """Returns `steps` batches; each stage has its own order and masks."""
+    def training_batches(
+        self, stage: int, first_step: int, num_steps: int
+    ) -> tf.data.Dataset:
+        """Returns the batches of some steps; each stage has its own masks."""
         return training_batches(
             self.train,
-            batch_size=self.recipe.batch_size,
+            batch_size=self.recipe.batch_size * self.recipe.accumulate,
             seed=self.recipe.seed + stage,
             masking=self.masking,
-            num_steps=steps,
+            first_step=first_step,
+            num_steps=num_steps,
         )
 
     def held_out_batches(self) -> tf.data.Dataset:

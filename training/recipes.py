@@ -95,10 +95,17 @@ class PretrainingRecipe:
     steps: int = 500_000
     # Sequences in a batch, over all devices (section 4.1).
     batch_size: int = 1024
+    # Batches whose gradients are averaged for one step: as if the batch were so
+    # many times larger, in the memory of one. Batch norm's statistics of the
+    # queries stay those of each batch.
+    accumulate: int = 1
     # Peak learning rate of all but the memory values (section 4.1).
     learning_rate: float = 1e-4
-    # Learning rate of the memory values, constant (section 4.1).
+    # Learning rate of the memory values (section 4.1).
     memory_learning_rate: float = 1e-3
+    # constant is the paper's; linear makes --memory-learning-rate a peak, and
+    # warms up and decays like --learning-rate.
+    memory_schedule: Literal["constant", "linear"] = "constant"
     # Share of a stage's steps in which the learning rate rises; then it falls
     # to zero (section 4.1: 10k of 500k).
     warmup_ratio: float = 0.02
@@ -113,8 +120,8 @@ class PretrainingRecipe:
     # --- Machine and run ---
 
     # default: one device. mirrored: all GPUs; without a GPU, logical CPU
-    # devices.
-    strategy: Literal["default", "mirrored"] = "default"
+    # devices. multi_worker: all GPUs of the machines that TF_CONFIG lists.
+    strategy: Literal["default", "mirrored", "multi_worker"] = "default"
     # Devices of the mirrored strategy. Default: all GPUs, or two logical CPU
     # devices.
     devices: int | None = None
@@ -123,8 +130,21 @@ class PretrainingRecipe:
     )
     """Dtype policy. Default: float32; with mirrored mixed_bfloat16, or
     mixed_float16 on GPUs without it."""
-    # Directory to write, new or empty. Default: runs/RECIPE-TIME.
+    # Directory to write: new, empty, or that of an unfinished run. Default:
+    # runs/RECIPE-TIME.
     run_dir: str | None = None
+    # Go on where --run-dir holds an unfinished run of the same recipe.
+    resume: bool = True
+    # Steps between checkpoints. There is also one after each evaluation.
+    checkpoint_every: int = 1000
+    # How many of the newest checkpoints are kept.
+    keep_checkpoints: int = 2
+    # So many steps in a row whose loss or gradient is not finite end the run.
+    # All are skipped. With mixed_float16 they are usual, and do not end it.
+    max_skipped_steps: int = 3
+    # Make all ops deterministic, at some cost on GPUs: then a run repeats, and
+    # goes on after an interruption, to the last bit.
+    deterministic: bool = False
     # Steps between evaluations; divides the steps of each stage. Default: up to
     # five evaluations a stage.
     evaluate_every: int | None = None

@@ -1,7 +1,9 @@
 """The final table of a pretraining run."""
 
 import json
-import pathlib
+
+from training.run_directory import RunDirectory
+from training.run_directory import write_whole
 
 
 def format_results(results: dict) -> str:
@@ -12,7 +14,7 @@ def format_results(results: dict) -> str:
         f"| unigram | - | {results['unigram_perplexity']:.2f} | - |",
     ]
     for stage in results["stages"]:
-        if "perplexity_before" in stage:
+        if stage["perplexity_before"] is not None:
             lines.append(
                 f"| {stage['name']}, before training | 0 | "
                 f"{stage['perplexity_before']:.2f} | - |"
@@ -46,7 +48,7 @@ def format_results(results: dict) -> str:
     return "\n".join(lines)
 
 
-def write_results(results: dict, root: pathlib.Path):
-    """Writes `results.json` and `results.md` into a run directory."""
-    (root / "results.json").write_text(json.dumps(results, indent=2) + "\n")
-    (root / "results.md").write_text(format_results(results) + "\n")
+def write_results(results: dict, run: RunDirectory):
+    """Writes `results.md`, then `results.json`, which ends the run."""
+    write_whole(run.root / "results.md", format_results(results) + "\n")
+    write_whole(run.results, json.dumps(results, indent=2) + "\n")

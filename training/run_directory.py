@@ -1,13 +1,24 @@
-"""The directory of a run: what lies where, and that it is written once."""
+"""The directory of a run: what lies where, and whose it is."""
 
 import dataclasses
 import json
+import os
 import pathlib
 import shutil
 import time
 
 from training.recipes import PretrainingRecipe
 from training.user_error import UserError
+
+# What may change from one part of a run to the next.
+_FREE_FIELDS = (
+    "run_dir",
+    "resume",
+    "data_dir",
+    "checkpoint_every",
+    "keep_checkpoints",
+    "max_skipped_steps",
+)
 
 
 class RunDirectory:
@@ -16,6 +27,7 @@ class RunDirectory:
     - `recipe.json`, `vocabulary.txt`: what was asked for, and the tokens;
     - `best/`, `last/`: the model as presets, by held-out perplexity and by
       time; `plain/` the model before memory was added;
+    - `checkpoints/`: by stage, from which an unfinished run goes on;
     - `logs/`: CSV files and TensorBoard summaries, by stage;
     - `data/`: the packed corpus;
     - `results.json`, `results.md`: the final figures.
@@ -29,36 +41,71 @@ class RunDirectory:
         self.recipe = self.root / "recipe.json"
         self.vocabulary = self.root / "vocabulary.txt"
         self.data = self.root / "data"
+        self.packed_train = self.data / "train.int32"
+        self.packed_held_out = self.data / "held_out.int32"
+        self.checkpoints = self.root / "checkpoints"
         self.logs = self.root / "logs"
         self.best = self.root / "best"
         self.last = self.root / "last"
         self.plain = self.root / "plain"
+        self.results = self.root / "results.json"
 
-    @classmethod
-    def of(cls, recipe: PretrainingRecipe) -> "RunDirectory":
-        """Returns the run directory that a recipe asks for."""
-        name = f"{recipe.recipe}-{time.strftime('%Y%m%d-%H%M%S')}"
-        return cls(recipe.run_dir or pathlib.Path("runs") / name)
+    @property
+    def has_data(self) -> bool:
+        """Whether vocabulary and packed corpora are there, and whole."""
+        return all(
+            path.exists()
+            for path in (
+                self.vocabulary,
+                self.packed_train,
+                self.packed_held_out,
+            )
+        )
 
-    def check_free(self):
-        """Checks that the directory is new or empty.
+    def check(self, recipe: PretrainingRecipe):
+        """Checks that the recipe can begin, or go on, in this directory.
 
         Raises:
-            UserError: it is neither.
+            UserError: it holds something else, or that run may not go on.
         """
         try:
-            holds_something = self.root.exists() and any(self.root.iterdir())
+            names = [
+                path.name
+                for path in (self.root.iterdir() if self.root.exists() else ())
+                if not path.name.endswith(".partial")
+            ]
+            if not names:
+                return
+            if not self.recipe.exists():
+                raise self._taken("other files")
+            if self.results.exists():
+                raise self._taken("a finished run")
+            if not recipe.resume:
+                raise self._taken(
+                    "an unfinished run, which --resume would continue"
+                )
+            other = json.loads(self.recipe.read_text())
         except OSError as error:
             raise UserError(
                 f"--run-dir must be a directory that can be read, received "
                 f"'{self.root}' ({error.strerror}): pass another one"
             ) from error
-        if holds_something:
-            what = "another run" if self.recipe.exists() else "other files"
-            raise UserError(
-                f"--run-dir must be new or empty, but '{self.root}' holds "
-                f"{what}: pass another one, or move it away"
+        except json.JSONDecodeError as error:
+            raise self._taken(
+                f"a recipe.json that is not JSON ({error})"
+            ) from error
+        if differences := _differences(other, recipe):
+            raise self._taken(
+                "an unfinished run of another recipe ("
+                f"{'; '.join(differences)})"
             )
+
+    def _taken(self, what):
+        return UserError(
+            f"--run-dir must be new, empty, or hold an unfinished run of the "
+            f"same recipe, but '{self.root}' holds {what}: pass another one, "
+            "or move it away"
+        )
 
     def create(self, recipe: PretrainingRecipe, vocabulary: list[str] | None):
         """Creates the directory with its recipe and, if given, vocabulary.
@@ -67,24 +114,61 @@ class RunDirectory:
             UserError: it cannot be created.
         """
         try:
-            for directory in (self.root, self.data, self.logs):
-                directory.mkdir(parents=True, exist_ok=True)
-            self.recipe.write_text(
-                json.dumps(dataclasses.asdict(recipe), indent=2) + "\n"
+            self.root.mkdir(parents=True, exist_ok=True)
+            write_whole(
+                self.recipe,
+                json.dumps(dataclasses.asdict(recipe), indent=2) + "\n",
             )
+            for directory in (self.data, self.logs, self.checkpoints):
+                directory.mkdir(exist_ok=True)
+            if vocabulary is not None:
+                self.write_vocabulary(vocabulary)
         except OSError as error:
             raise UserError(
                 f"--run-dir must be a directory that can be written, received "
                 f"'{self.root}' ({error.strerror}): pass another one"
             ) from error
-        if vocabulary is not None:
-            self.write_vocabulary(vocabulary)
 
     def write_vocabulary(self, vocabulary: list[str]):
         """Writes `vocabulary.txt`, a token a line."""
-        self.vocabulary.write_text(
-            "".join(f"{token}\n" for token in vocabulary), encoding="utf-8"
+        write_whole(
+            self.vocabulary, "".join(f"{token}\n" for token in vocabulary)
         )
+
+
+def name_run_directory(recipe: PretrainingRecipe) -> PretrainingRecipe:
+    """Returns the recipe with a run directory, named after it if need be.
+
+    Raises:
+        UserError: several machines need one that they all know.
+    """
+    if recipe.run_dir is not None:
+        return recipe
+    if recipe.strategy == "multi_worker":
+        raise UserError(
+            "--run-dir must be given with --strategy multi_worker, received "
+            "none: pass a directory that all workers see"
+        )
+    name = f"{recipe.recipe}-{time.strftime('%Y%m%d-%H%M%S')}"
+    return dataclasses.replace(recipe, run_dir=str(pathlib.Path("runs") / name))
+
+
+def write_whole(path: pathlib.Path, text: str):
+    """Writes a text file, which is then there as a whole or not at all."""
+    partial = path.with_name(f"{path.name}.partial")
+    partial.write_text(text, encoding="utf-8")
+    os.replace(partial, path)
+
+
+def _differences(other: dict, recipe: PretrainingRecipe) -> list[str]:
+    """Returns the fields in which a stored recipe differs, in words."""
+    # Through JSON, which makes lists of tuples.
+    asked = json.loads(json.dumps(dataclasses.asdict(recipe)))
+    return [
+        f"--{name.replace('_', '-')} was {other.get(name)}, now {value}"
+        for name, value in asked.items()
+        if name not in _FREE_FIELDS and other.get(name) != value
+    ]
 
 
 def save_preset(task, preprocessor, path: pathlib.Path):

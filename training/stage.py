@@ -1,5 +1,8 @@
 """One stage of pretraining: a schedule, an optimizer, a fit."""
 
+import csv
+import dataclasses
+import io
 import pathlib
 import sys
 import time
@@ -8,23 +11,66 @@ import keras
 import keras_hub
 
 from keras_pkm.callbacks import MemoryUsageMonitor
+from keras_pkm.callbacks import TrainingCheckpoint
 from keras_pkm.optimizers import LinearWarmup
 from keras_pkm.optimizers import LossScaleOptimizer
 from keras_pkm.optimizers import PKMAdam
+from training.interruption import Interrupted
+from training.interruption import Signals
 from training.pretraining_data import PretrainingData
 from training.recipes import PretrainingRecipe
+from training.run_directory import RunDirectory
 from training.run_directory import save_preset
+from training.run_directory import write_whole
+from training.skipped_steps import SkippedSteps
+
+
+@dataclasses.dataclass(frozen=True)
+class Stage:
+    """What a stage trains.
+
+    Args:
+        number: int. Its place in the run: each has its own order and masks.
+        label: str. Of its files.
+        name: str. For tables.
+        block: str. Of the layers with memory, `"ffn"` for a plain model.
+        steps: int.
+    """
+
+    number: int
+    label: str
+    name: str
+    block: str
+    steps: int
+
+
+def plan_stages(recipe: PretrainingRecipe) -> list[Stage]:
+    """Returns the stages of a run: one, or two with `--plain-steps`."""
+    block = recipe.memory_block
+    stages = []
+    if recipe.plain_steps:
+        stages.append(Stage(0, "plain", "plain", "ffn", recipe.plain_steps))
+    name = block
+    if stages or recipe.init_from:
+        name = "plain, continued" if block == "ffn" else f"+Init {block}"
+    return [*stages, Stage(1, block, name, block, recipe.steps)]
 
 
 def compile_model(model, recipe: PretrainingRecipe, steps: int):
     """Gives the model a fresh optimizer, and a schedule of `steps` steps."""
     has_memory = bool(model.backbone.memory_outputs)
+
+    def schedule(peak):
+        return LinearWarmup(peak, int(recipe.warmup_ratio * steps), steps)
+
     with model.distribute_strategy.scope():
         optimizer = PKMAdam(
-            learning_rate=LinearWarmup(
-                recipe.learning_rate, int(recipe.warmup_ratio * steps), steps
+            learning_rate=schedule(recipe.learning_rate),
+            memory_learning_rate=(
+                schedule(recipe.memory_learning_rate)
+                if recipe.memory_schedule == "linear"
+                else recipe.memory_learning_rate
             ),
-            memory_learning_rate=recipe.memory_learning_rate,
             weight_decay=recipe.weight_decay or None,
             global_clipnorm=recipe.clip_norm,
             memory_pattern=r"(^|/)memory_values$" if has_memory else None,
@@ -32,15 +78,16 @@ def compile_model(model, recipe: PretrainingRecipe, steps: int):
         )
         if model.dtype_policy.name == "mixed_float16":
             optimizer = LossScaleOptimizer(optimizer)
-    # The masked-LM loss has no gradient for the pooler.
-    model.backbone.pooled_dense.trainable = False
-    model.compile(
-        optimizer,
-        # Keras' own loss divides by all mask positions, empty ones included.
-        weighted_metrics=[keras_hub.metrics.Perplexity(from_logits=True)],
-        # Off in all stages, so that their speeds compare.
-        jit_compile=False,
-    )
+        # The masked-LM loss has no gradient for the pooler.
+        model.backbone.pooled_dense.trainable = False
+        model.accumulation_steps = recipe.accumulate
+        model.compile(
+            optimizer,
+            # Keras' own loss divides by all mask positions, empty ones, too.
+            weighted_metrics=[keras_hub.metrics.Perplexity(from_logits=True)],
+            # Off in all stages, so that their speeds compare.
+            jit_compile=False,
+        )
 
 
 def evaluate(model, data: PretrainingData) -> float:
@@ -52,59 +99,101 @@ def evaluate(model, data: PretrainingData) -> float:
 def train_stage(
     model,
     data: PretrainingData,
+    stage: Stage,
     *,
-    stage: int,
-    steps: int,
-    logs: pathlib.Path,
-    presets: dict,
+    checkpoint: TrainingCheckpoint,
+    signals: Signals,
+    run: RunDirectory,
+    writes: bool = True,
 ) -> dict:
-    """Trains a compiled model for a stage and returns its figures.
+    """Trains a compiled model to the end of a stage and returns its figures.
 
     Args:
         model: compiled masked-LM task.
         data: `PretrainingData`.
-        stage: int. Number of the stage: each has its own order and masks.
-        steps: int. Its steps.
-        logs: path without suffix, for CSV files and the directory of
-            TensorBoard's summaries.
-        presets: dict with the paths under which to keep the `"best"` and the
-            `"last"` model; either may be missing.
+        stage: `Stage`.
+        checkpoint: where the stage stands; `checkpoint.step` steps are done.
+        signals: `Signals` that may end it before, after a step.
+        run: the directory of presets and logs.
+        writes: bool. Whether this process writes them.
+
+    Raises:
+        Interrupted: a signal has come; a checkpoint is written.
+        RunError: steps are skipped one after the other.
     """
     recipe = data.recipe
-    every = recipe.evaluate_every or default_evaluate_every(steps)
-    throughput = _Throughput()
+    every = recipe.evaluate_every or default_evaluate_every(stage.steps)
     held_out = data.held_out_batches()
-    callbacks = [throughput, _SavePresets(data.preprocessor, **presets)]
+    logs = run.logs / stage.label
+    csv_path = logs.with_suffix(".csv")
+    memory_csv_path = logs.with_name(f"{stage.label}-memory.csv")
+    if writes:
+        drop_rows(csv_path, "epoch", checkpoint.step // every)
+        drop_rows(memory_csv_path, "step", checkpoint.step + 1)
+
     monitor = None
     if model.backbone.memory_outputs:
         monitor = MemoryUsageMonitor(
-            held_out, csv_path=logs.with_name(f"{logs.name}-memory.csv")
+            held_out, csv_path=memory_csv_path if writes else None
         )
-        callbacks.append(monitor)
-    callbacks += [
-        keras.callbacks.CSVLogger(str(logs.with_suffix(".csv"))),
-        keras.callbacks.TensorBoard(str(logs), write_graph=False),
+    skipping_is_usual = model.dtype_policy.name == "mixed_float16"
+    callbacks = [
+        SkippedSteps(
+            checkpoint, None if skipping_is_usual else recipe.max_skipped_steps
+        ),
+        *([monitor] if monitor else []),
+        _Figures(checkpoint, recipe, monitor),
     ]
-    history = model.fit(
-        data.training_batches(stage, steps),
-        epochs=steps // every,
-        steps_per_epoch=every,
-        validation_data=held_out,
-        callbacks=callbacks,
-        shuffle=False,
-        # Bars that redraw themselves are for terminals.
-        verbose=1 if sys.stdout.isatty() else 2,
-    )
-    figures = {
-        "steps": steps,
-        "perplexity": history.history["val_perplexity"][-1],
-        "tokens_per_second": throughput.batches_per_second
-        * recipe.batch_size
-        * recipe.sequence_length,
-    }
-    if monitor is not None:
-        figures["memory_usage"] = monitor.usage
-    return figures
+    if writes:
+        callbacks += [
+            _SavePresets(checkpoint, data.preprocessor, run, stage),
+            keras.callbacks.CSVLogger(str(csv_path), append=True),
+            keras.callbacks.TensorBoard(str(logs), write_graph=False),
+        ]
+    callbacks += [checkpoint, _StopOnSignal(checkpoint, signals)]
+
+    def fit(first_epoch, epochs, steps_per_epoch):
+        model.fit(
+            data.training_batches(
+                stage.number, checkpoint.step, stage.steps - checkpoint.step
+            ),
+            initial_epoch=first_epoch,
+            epochs=epochs,
+            steps_per_epoch=steps_per_epoch,
+            validation_data=held_out,
+            callbacks=callbacks,
+            shuffle=False,
+            verbose=_verbosity() if writes else 0,
+        )
+
+    epoch, done = divmod(checkpoint.step, every)
+    with signals.wait_for_the_step():
+        if done:
+            fit(epoch, epoch + 1, every - done)
+            epoch += 1
+        if checkpoint.step < stage.steps:
+            fit(epoch, stage.steps // every, every)
+    return checkpoint.state["figures"]
+
+
+def _verbosity():
+    """Bars that redraw themselves are for terminals."""
+    return 1 if sys.stdout.isatty() else 2
+
+
+def drop_rows(path: pathlib.Path, column: str, limit: int):
+    """Drops the rows of a CSV file from `limit` on: they come once more."""
+    if not path.exists():
+        return
+    with open(path, newline="", encoding="utf-8") as file:
+        reader = csv.DictReader(file)
+        rows = [row for row in reader if int(row[column]) < limit]
+        names = reader.fieldnames or []
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, names)
+    writer.writeheader()
+    writer.writerows(rows)
+    write_whole(path, text.getvalue() if rows else "")
 
 
 def default_evaluate_every(steps: int) -> int:
@@ -113,40 +202,98 @@ def default_evaluate_every(steps: int) -> int:
     return steps // evaluations
 
 
+class _Figures(keras.callbacks.Callback):
+    """Keeps the figures of the last evaluation in the checkpoint's state."""
+
+    def __init__(self, checkpoint, recipe, monitor):
+        super().__init__()
+        self.checkpoint = checkpoint
+        self.monitor = monitor
+        self._throughput = _Throughput()
+        self._tokens = (
+            recipe.batch_size * recipe.accumulate * recipe.sequence_length
+        )
+
+    def on_epoch_begin(self, epoch, logs=None):
+        self._throughput.pause()
+
+    def on_train_batch_end(self, batch, logs=None):
+        self._throughput.count()
+
+    def on_epoch_end(self, epoch, logs=None):
+        figures = {
+            "steps": self.checkpoint.step,
+            "perplexity": logs["val_perplexity"],
+            "tokens_per_second": self._throughput.batches_per_second
+            * self._tokens,
+            "skipped_steps": self.checkpoint.state.get("skipped_steps", 0),
+        }
+        if self.monitor is not None:
+            figures["memory_usage"] = {
+                # As JSON has them.
+                str(layer): usage
+                for layer, usage in self.monitor.usage.items()
+            }
+        self.checkpoint.state["figures"] = figures
+
+
 class _SavePresets(keras.callbacks.Callback):
     """Keeps the model at each evaluation: the last, and the best so far."""
 
-    def __init__(self, preprocessor, best=None, last=None):
+    def __init__(self, checkpoint, preprocessor, run, stage):
         super().__init__()
+        self.checkpoint = checkpoint
         self.preprocessor = preprocessor
-        self.best = best
-        self.last = last
-        self._lowest = float("inf")
+        self.last = run.plain if stage.label == "plain" else run.last
+        self.best = None if stage.label == "plain" else run.best
 
     def on_epoch_end(self, epoch, logs=None):
-        if self.last:
-            save_preset(self.model, self.preprocessor, self.last)
-        if self.best and logs["val_perplexity"] < self._lowest:
-            self._lowest = logs["val_perplexity"]
+        save_preset(self.model, self.preprocessor, self.last)
+        lowest = self.checkpoint.state.get("lowest", float("inf"))
+        if self.best and logs["val_perplexity"] < lowest:
+            self.checkpoint.state["lowest"] = logs["val_perplexity"]
             save_preset(self.model, self.preprocessor, self.best)
 
 
-class _Throughput(keras.callbacks.Callback):
-    """Batches a second, without the first batch of an epoch.
+class _StopOnSignal(keras.callbacks.Callback):
+    """Ends the run after the step in which a signal came.
+
+    After an epoch's last step it waits for the evaluation.
+    """
+
+    def __init__(self, checkpoint, signals):
+        super().__init__()
+        self.checkpoint = checkpoint
+        self.signals = signals
+
+    def on_train_batch_end(self, batch, logs=None):
+        if batch + 1 < self.params["steps"]:
+            self._stop_if_asked()
+
+    def on_epoch_end(self, epoch, logs=None):
+        self._stop_if_asked()
+
+    def _stop_if_asked(self):
+        if self.signals.received is not None:
+            self.checkpoint.save()
+            raise Interrupted(self.signals.received)
+
+
+class _Throughput:
+    """Batches a second, without the first batch after a pause.
 
     The very first traces the graph; the clock stands still in evaluations.
     """
 
     def __init__(self):
-        super().__init__()
         self._batches = 0
         self._seconds = 0.0
         self._since = None
 
-    def on_epoch_begin(self, epoch, logs=None):
+    def pause(self):
         self._since = None
 
-    def on_train_batch_end(self, batch, logs=None):
+    def count(self):
         now = time.perf_counter()
         if self._since is not None:
             self._batches += 1
@@ -155,7 +302,5 @@ class _Throughput(keras.callbacks.Callback):
 
     @property
     def batches_per_second(self):
-        """NaN for epochs of a single batch."""
-        if not self._batches:
-            return float("nan")
-        return self._batches / self._seconds
+        """0 before the second batch."""
+        return self._batches / self._seconds if self._batches else 0.0

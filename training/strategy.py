@@ -1,4 +1,7 @@
-"""Devices and number formats to train with."""
+"""Devices, machines and number formats to train with."""
+
+import json
+import os
 
 import tensorflow as tf
 
@@ -15,13 +18,24 @@ def create_strategy(
     faster by it, but everything that matters on several GPUs happens.
 
     Args:
-        name: str. `"default"` for one device, `"mirrored"` for all GPUs.
-        devices: int or None. How many GPUs or logical CPU devices. Defaults to
-            all GPUs, or two logical CPU devices.
+        name: str. `"default"` for one device, `"mirrored"` for all GPUs,
+            `"multi_worker"` for all GPUs, or the CPUs, of the machines that
+            the environment variable `TF_CONFIG` lists. It waits for them.
+        devices: int or None. How many GPUs or logical CPU devices, if
+            mirrored. Defaults to all GPUs, or two logical CPU devices.
 
     Raises:
-        UserError: the machine has fewer devices, or the strategy has one.
+        UserError: the machine has fewer devices, the strategy has one, or
+            `TF_CONFIG` cannot be used.
     """
+    if name == "multi_worker":
+        if devices is not None:
+            raise UserError(
+                "--devices must be left out with --strategy multi_worker, "
+                f"which uses all, received {devices}: set CUDA_VISIBLE_DEVICES"
+            )
+        check_tf_config(os.environ.get("TF_CONFIG"))
+        return tf.distribute.MultiWorkerMirroredStrategy()
     gpus = len(tf.config.list_physical_devices("GPU"))
     if name == "default":
         if devices not in (None, 1):
@@ -52,6 +66,49 @@ def _split_cpu(count):
         tf.config.set_logical_device_configuration(
             cpu, [tf.config.LogicalDeviceConfiguration()] * count
         )
+
+
+def check_tf_config(text: str | None):
+    """Checks the environment variable that tells a worker of the others.
+
+    Raises:
+        UserError: it is missing, or does not name workers and one of them.
+    """
+    example = (
+        '{"cluster": {"worker": ["host1:2222", "host2:2222"]}, '
+        '"task": {"type": "worker", "index": 0}}'
+    )
+    try:
+        config = json.loads(text or "")
+        workers = config["cluster"]["worker"]
+        task = config["task"]
+        if task["type"] == "worker" and 0 <= task["index"] < len(workers):
+            return
+    except (ValueError, KeyError, TypeError):
+        pass
+    raise UserError(
+        "the environment variable TF_CONFIG must list all workers and say "
+        f"which of them this is, received {text!r}: set it to, for example, "
+        f"{example}"
+    )
+
+
+def is_chief(strategy: tf.distribute.Strategy) -> bool:
+    """Whether this process is the only one, or the one that writes files."""
+    resolver = strategy.cluster_resolver
+    return resolver is None or not resolver.task_id
+
+
+def wait_for_all(strategy: tf.distribute.Strategy):
+    """Waits until all workers have come to this place."""
+
+    @tf.function
+    def sum_of_ones():
+        return strategy.reduce(
+            "SUM", strategy.run(lambda: tf.constant(1.0)), axis=None
+        )
+
+    sum_of_ones()
 
 
 def default_precision(strategy: str) -> str:

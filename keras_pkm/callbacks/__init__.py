@@ -1,5 +1,6 @@
 """Callbacks for training models with memory."""
 
 from keras_pkm.callbacks.memory_usage_monitor import MemoryUsageMonitor
+from keras_pkm.callbacks.training_checkpoint import TrainingCheckpoint
 
-__all__ = ["MemoryUsageMonitor"]
+__all__ = ["MemoryUsageMonitor", "TrainingCheckpoint"]

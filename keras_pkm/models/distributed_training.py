@@ -3,6 +3,8 @@
 import keras
 import tensorflow as tf
 
+from keras_pkm.models.gradient_accumulation import accumulated_train_step
+
 
 class DistributedTraining:
     """Mixin for keras-hub tasks: `fit` and `evaluate` under `tf.distribute`.
@@ -12,7 +14,14 @@ class DistributedTraining:
     batches that differ in shape. This mixin builds it from the first replica's
     batch. It also keeps the optimizer's state out of presets, and the moving
     statistics of batch norms as they were at steps that the optimizer skips.
+
+    Attributes:
+        accumulation_steps: int. The number of parts in which a batch goes
+            through the model in a train step, to need less memory. Set it
+            before `fit`. Defaults to `1`.
     """
+
+    accumulation_steps = 1
 
     def train_step(self, data):
         statistics = [
@@ -23,7 +32,10 @@ class DistributedTraining:
         ]
         before = [tf.identity(variable) for variable in statistics]
         step = tf.identity(self.optimizer.iterations)
-        logs = super().train_step(data)
+        if self.accumulation_steps == 1:
+            logs = super().train_step(data)
+        else:
+            logs = accumulated_train_step(self, data, self.accumulation_steps)
         skipped = tf.equal(self.optimizer.iterations, step)
         for variable, old in zip(statistics, before):
             variable.assign(tf.where(skipped, old, variable))

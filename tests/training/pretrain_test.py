@@ -207,12 +207,12 @@ def test_refuses_a_vocabulary_that_is_shorter_than_the_model_s(
     assert "--vocabulary" in line and f"{len(vocabulary):,}" in line
 
 
-def test_refuses_a_run_directory_that_holds_another_run(finished_run):
+def test_refuses_a_run_directory_that_holds_a_finished_run(finished_run):
     run_dir, _ = finished_run
     before = {path: path.stat().st_mtime_ns for path in run_dir.rglob("*")}
     result = run("--run-dir", str(run_dir), *TINY)
     assert result.returncode == 2
-    assert f"'{run_dir}' holds another run" in result.stderr
+    assert f"'{run_dir}' holds a finished run" in result.stderr
     after = {path: path.stat().st_mtime_ns for path in run_dir.rglob("*")}
     assert before == after
 
@@ -249,3 +249,34 @@ def test_recipes_are_possible():
         1024,
     )
     assert base.memory_config()["num_sub_keys"] ** 2 == 262_144
+
+
+def test_accumulation_is_the_larger_batch(corpus, tmp_path):
+    """But for rounding, and for biases that have no true gradient."""
+    flags = "--plain-steps 0 --query-normalization layer --steps 5".split()
+    variables = []
+    for name, batch_size, accumulate in (("a", 8, 1), ("b", 2, 4)):
+        result = run(
+            *["--corpus", corpus, "--run-dir", str(tmp_path / name), *TINY],
+            *[*flags, "--batch-size", str(batch_size)],
+            *["--accumulate", str(accumulate)],
+        )
+        assert result.returncode == 0, result.stderr
+        task = keras_hub.models.MaskedLM.from_preset(
+            str(tmp_path / name / "last")
+        )
+        variables.append(
+            {
+                weight.path: np.array(weight)
+                for weight in task.weights
+                if not weight.path.endswith(
+                    ("/key/bias", "query_projection/bias")
+                )
+            }
+        )
+    whole, parts = variables
+    assert len(whole) > 40
+    for path, expected in whole.items():
+        np.testing.assert_allclose(
+            parts[path], expected, atol=1e-6, err_msg=path
+        )

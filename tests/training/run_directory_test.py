@@ -1,9 +1,11 @@
+import dataclasses
 import pathlib
 
 import pytest
 
 from training.recipes import RECIPES
 from training.run_directory import RunDirectory
+from training.run_directory import name_run_directory
 from training.run_directory import save_preset
 from training.user_error import UserError
 
@@ -41,23 +43,54 @@ def test_save_preset_replaces_the_old_one_as_a_whole(tmp_path):
     assert [folder.name for folder in tmp_path.iterdir()] == ["last"]
 
 
-def test_names_itself_after_recipe_and_time():
-    run = RunDirectory.of(RECIPES["laptop"])
-    assert run.root.parent.name == "runs"
-    assert run.root.name.startswith("laptop-")
+def test_is_named_after_recipe_and_time():
+    recipe = name_run_directory(RECIPES["laptop"])
+    root = pathlib.Path(recipe.run_dir)
+    assert root.parent.name == "runs"
+    assert root.name.startswith("laptop-")
+    assert name_run_directory(recipe) == recipe
 
 
-def test_check_free(tmp_path):
-    RunDirectory(tmp_path / "new").check_free()
-    RunDirectory(tmp_path).check_free()
+def test_several_machines_need_a_name():
+    recipe = dataclasses.replace(RECIPES["laptop"], strategy="multi_worker")
+    with pytest.raises(UserError, match="--run-dir must be given"):
+        name_run_directory(recipe)
+
+
+def test_check(tmp_path):
+    recipe = RECIPES["laptop"]
+    RunDirectory(tmp_path / "new").check(recipe)
+    RunDirectory(tmp_path).check(recipe)
+    # What a kill at the very beginning leaves.
+    (tmp_path / "recipe.json.partial").write_text("{")
+    RunDirectory(tmp_path).check(recipe)
     (tmp_path / "notes.txt").write_text("mine")
     with pytest.raises(UserError, match="holds other files"):
-        RunDirectory(tmp_path).check_free()
-    (tmp_path / "recipe.json").write_text("{}")
-    with pytest.raises(UserError, match="holds another run"):
-        RunDirectory(tmp_path).check_free()
+        RunDirectory(tmp_path).check(recipe)
     with pytest.raises(UserError, match="--run-dir must be a directory"):
-        RunDirectory(tmp_path / "notes.txt").check_free()
+        RunDirectory(tmp_path / "notes.txt").check(recipe)
+
+
+def test_check_of_a_directory_that_holds_a_run(tmp_path):
+    recipe = RECIPES["laptop"]
+    run = RunDirectory(tmp_path / "run")
+    run.create(recipe, None)
+    run.check(dataclasses.replace(recipe, run_dir="elsewhere"))
+    other = dataclasses.replace(recipe, seed=3, memory_layers=(2,))
+    with pytest.raises(UserError) as error:
+        run.check(other)
+    assert "--seed was 0, now 3" in str(error.value)
+    assert "--memory-layers was [1, 2], now [2]" in str(error.value)
+    assert "--steps" not in str(error.value)
+    with pytest.raises(UserError, match="--resume would continue"):
+        run.check(dataclasses.replace(recipe, resume=False))
+    run.results.write_text("{}")
+    with pytest.raises(UserError, match="holds a finished run"):
+        run.check(recipe)
+    run.results.unlink()
+    run.recipe.write_text("{")
+    with pytest.raises(UserError, match="not JSON"):
+        run.check(recipe)
 
 
 def test_create_where_nothing_can_be_written(tmp_path):

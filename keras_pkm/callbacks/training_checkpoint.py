@@ -1,0 +1,203 @@
+"""Checkpoints from which training goes on exactly."""
+
+import json
+
+import keras
+import tensorflow as tf
+
+
+class TrainingCheckpoint(keras.callbacks.Callback):
+    """Saves all that training depends on, to go on as if nothing had happened.
+
+    That is every variable of the model and of its optimizer, loss scale and
+    seeds of dropout included, the number of steps done, and `state`. A kill at
+    any moment, also while a checkpoint is being written, leaves the last good
+    one. What comes next depends on the data, too: give `fit` a dataset that
+    begins at the step that `restore` returns. (Keras' own `BackupAndRestore`
+    knows neither seeds nor data, and begins the epoch once more.)
+
+    A checkpoint is written at steps that are multiples of `every`, and at the
+    end of each epoch, after its evaluation. Put this callback after those that
+    change `state`.
+
+    Under `MultiWorkerMirroredStrategy` only the chief writes, and all workers
+    restore: they must see the same directory.
+
+    Args:
+        directory: path of the checkpoints.
+        every: optional int. Steps between checkpoints. Defaults to `None`: at
+            the ends of epochs only.
+        keep: int. How many of the newest are kept. Defaults to `2`.
+
+    Attributes:
+        step: int. Steps done, skipped ones included.
+        state: dict, saved and restored as JSON. What it holds is up to its
+            users.
+        paused: bool. While it is true, nothing is saved, for instance in a
+            series of bad steps.
+
+    Raises:
+        OSError: the checkpoint could not be written; the last one is intact.
+
+    Example:
+
+    >>> import tempfile
+    >>> def train(steps):
+    ...     keras.utils.set_random_seed(0)
+    ...     model = keras.Sequential([keras.layers.Dropout(0.5)])
+    ...     model.add(keras.layers.Dense(1))
+    ...     model.build((None, 4))
+    ...     model.compile(keras_pkm.optimizers.PKMAdam(memory_pattern=None),
+    ...                   loss="mse")
+    ...     checkpoint.restore(model)
+    ...     batches = tf.data.Dataset.range(checkpoint.step, steps).map(
+    ...         lambda step: (tf.ones((8, 4)), tf.ones((8, 1))))
+    ...     model.fit(batches, callbacks=[checkpoint], verbose=0)
+    ...     return model.layers[1].bias.numpy().item()
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     checkpoint = keras_pkm.callbacks.TrainingCheckpoint(directory)
+    ...     _ = train(steps=3)
+    ...     resumed = train(steps=5)
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     checkpoint = keras_pkm.callbacks.TrainingCheckpoint(directory)
+    ...     resumed == train(steps=5)
+    True
+    """
+
+    def __init__(self, directory, every=None, keep=2):
+        super().__init__()
+        for name, value in (("every", every), ("keep", keep)):
+            if value is not None and value < 1:
+                raise ValueError(
+                    f"`{name}` must be at least 1. Received: {name}={value}."
+                )
+        self.directory = str(directory)
+        self.every = every
+        self.keep = keep
+        self.step = 0
+        self.state = {}
+        self.paused = False
+        self._checkpoint = None
+        self._manager = None
+        self._saved = None
+
+    @property
+    def latest(self):
+        """Path prefix of the newest checkpoint, or `None`."""
+        return tf.train.latest_checkpoint(self.directory)
+
+    def restore(self, model):
+        """Puts a compiled model, and this, into the newest checkpoint's state.
+
+        Args:
+            model: built and compiled `keras.Model`, like the one that was
+                saved.
+
+        Returns:
+            The number of steps done, `0` where there is no checkpoint yet.
+
+        Raises:
+            ValueError: the checkpoint is not one of such a model.
+        """
+        self.set_model(model)
+        path = self.latest
+        if path is None:
+            self.step = 0
+            return 0
+        try:
+            self._checkpoint_of_model().restore(path).assert_consumed()
+        except (AssertionError, ValueError, tf.errors.OpError) as error:
+            raise ValueError(
+                f"The checkpoint '{path}' cannot be restored into the model "
+                f"'{model.name}': {_first_line(error)}"
+            ) from error
+        self._saved = self.step
+        return self.step
+
+    def set_model(self, model):
+        if model is not self.model:
+            self._checkpoint = self._manager = self._saved = None
+        super().set_model(model)
+
+    def _checkpoint_of_model(self):
+        if self._checkpoint is None:
+            model = self.model
+            if not model.built:
+                raise ValueError(
+                    f"The model '{model.name}' must be built before it is "
+                    "restored: call `model.build(input_shape)`."
+                )
+            if not model.optimizer.built:
+                with model.distribute_strategy.scope():
+                    model.optimizer.build(model.trainable_variables)
+            # By order: the names of seeds and optimizers count what the
+            # process has made before.
+            self._checkpoint = tf.train.Checkpoint(
+                model=[variable.value for variable in model.variables],
+                optimizer=[
+                    variable.value for variable in model.optimizer.variables
+                ],
+                progress=_Progress(self),
+            )
+            # Made at the first use, and missed by TensorFlow before that.
+            self._checkpoint.save_counter  # noqa: B018
+        return self._checkpoint
+
+    def on_train_batch_end(self, batch, logs=None):
+        self.step += 1
+        # An epoch's last step is saved after the evaluation that follows.
+        last = batch + 1 == self.params.get("steps")
+        if self.every and self.step % self.every == 0 and not last:
+            self.save()
+
+    def on_epoch_end(self, epoch, logs=None):
+        self._saved = None
+        self.save()
+
+    def save(self):
+        """Saves now, unless this step has been saved."""
+        if self.paused or self._saved == self.step:
+            return
+        # All workers build the optimizer, as each variable is sent to all.
+        checkpoint = self._checkpoint_of_model()
+        try:
+            if _is_chief(self.model.distribute_strategy):
+                if self._manager is None:
+                    self._manager = tf.train.CheckpointManager(
+                        checkpoint,
+                        self.directory,
+                        max_to_keep=self.keep,
+                        checkpoint_name="step",
+                    )
+                self._manager.save(self.step)
+        except tf.errors.OpError as error:
+            raise OSError(
+                f"the checkpoint of step {self.step:,} could not be written "
+                f"to '{self.directory}': {_first_line(error)}"
+            ) from error
+        self._saved = self.step
+
+
+class _Progress(tf.train.experimental.PythonState):
+    """Step and state of a `TrainingCheckpoint`, as a part of its files."""
+
+    def __init__(self, owner):
+        self._owner = owner
+
+    def serialize(self):
+        owner = self._owner
+        return json.dumps({"step": owner.step, "state": owner.state})
+
+    def deserialize(self, string_value):
+        progress = json.loads(string_value)
+        self._owner.step = progress["step"]
+        self._owner.state = progress["state"]
+
+
+def _is_chief(strategy):
+    resolver = strategy.cluster_resolver
+    return resolver is None or resolver.task_id in (None, 0)
+
+
+def _first_line(error):
+    return str(error).strip().splitlines()[0]

@@ -1,0 +1,92 @@
+"""A train step whose batch goes through the model in parts."""
+
+import keras
+import tensorflow as tf
+
+
+def accumulated_train_step(model, data, num_parts):
+    """Takes one step of the optimizer on the mean gradient of equal parts.
+
+    This gives the step of the whole batch, as losses are means over examples,
+    in the memory of one part. Two things see the parts: batch norm, which
+    normalizes each by its own statistics, and dropout, which draws for each.
+
+    Keras' own accumulation sums in the optimizer, and fails under
+    `tf.distribute`.
+
+    Args:
+        model: compiled `keras.Model`, in its `train_step`.
+        data: `x`, `(x, y)` or `(x, y, sample_weight)`, nested tensors of one
+            leading dimension, a multiple of `num_parts`.
+        num_parts: int.
+
+    Returns:
+        The logs of `model.compute_metrics`, over all parts.
+    """
+    variables = model.trainable_variables
+    total = [None] * len(variables)
+    logs = {}
+    for part in _split(data, num_parts):
+        # The graph must not run the parts side by side.
+        before = [
+            _values(gradient) for gradient in total if gradient is not None
+        ]
+        with tf.control_dependencies(before):
+            part = keras.tree.map_structure(tf.identity, part)
+            gradients, logs = _gradients(model, part, variables)
+            total = [_add(*pair) for pair in zip(total, gradients)]
+    mean = [_scale(gradient, 1 / num_parts) for gradient in total]
+    model.optimizer.apply_gradients(zip(mean, variables))
+    return logs
+
+
+def _gradients(model, data, variables):
+    x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(data)
+    with tf.GradientTape() as tape:
+        y_pred = model(x, training=True)
+        loss = model.compute_loss(
+            x=x, y=y, y_pred=y_pred, sample_weight=sample_weight, training=True
+        )
+        scaled = model.optimizer.scale_loss(loss)
+    # Under a strategy the loss is a replica's share of the mean.
+    replicas = model.distribute_strategy.num_replicas_in_sync
+    size = tf.shape(keras.tree.flatten(x)[0])[0]
+    model._loss_tracker.update_state(loss * replicas, sample_weight=size)
+    logs = model.compute_metrics(x, y, y_pred, sample_weight=sample_weight)
+    return tape.gradient(scaled, variables), logs
+
+
+def _split(data, num_parts):
+    """The parts of nested tensors, each nested alike."""
+    flat = [tf.split(tensor, num_parts) for tensor in keras.tree.flatten(data)]
+    return [
+        keras.tree.pack_sequence_as(data, list(tensors))
+        for tensors in zip(*flat)
+    ]
+
+
+def _values(gradient):
+    if isinstance(gradient, tf.IndexedSlices):
+        return gradient.values
+    return gradient
+
+
+def _add(total, gradient):
+    """The sum of two gradients: slices are put one after the other."""
+    if total is None or gradient is None:
+        return gradient if total is None else total
+    if isinstance(gradient, tf.IndexedSlices):
+        return tf.IndexedSlices(
+            tf.concat([total.values, gradient.values], 0),
+            tf.concat([total.indices, gradient.indices], 0),
+            gradient.dense_shape,
+        )
+    return total + gradient
+
+
+def _scale(gradient, factor):
+    if isinstance(gradient, tf.IndexedSlices):
+        return tf.IndexedSlices(
+            gradient.values * factor, gradient.indices, gradient.dense_shape
+        )
+    return None if gradient is None else gradient * factor

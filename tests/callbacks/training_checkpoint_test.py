@@ -1,0 +1,198 @@
+"""Training that goes on exactly, wherever it stopped."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_pkm.callbacks import TrainingCheckpoint
+from keras_pkm.optimizers import LinearWarmup
+from keras_pkm.optimizers import LossScaleOptimizer
+from keras_pkm.optimizers import PKMAdam
+from tests.models.tiny import masked_batch
+from tests.models.tiny import tiny_masked_lm
+
+EPOCH = 4  # steps
+
+
+class Stop(Exception):
+    pass
+
+
+class StopAfter(keras.callbacks.Callback):
+    """Stands for a kill after a step of the training."""
+
+    def __init__(self, checkpoint, step):
+        super().__init__()
+        self.checkpoint = checkpoint
+        self.step = step
+
+    def on_train_batch_end(self, batch, logs=None):
+        if self.checkpoint.step == self.step:
+            raise Stop
+
+
+def batches(first, last):
+    for step in range(first, last):
+        yield masked_batch(np.random.default_rng(step))
+
+
+def dataset(first, last):
+    stacked = tf.nest.map_structure(
+        lambda *x: np.stack(x), *batches(first, last)
+    )
+    return tf.data.Dataset.from_tensor_slices(stacked)
+
+
+def new_task(strategy):
+    """With dropout, loss scaling, memory and a schedule of the step."""
+    with strategy.scope():
+        task = tiny_masked_lm(dropout=0.3, dtype="mixed_float16")
+        task.backbone.pooled_dense.trainable = False
+        task.compile(
+            LossScaleOptimizer(PKMAdam(LinearWarmup(0.1, 2, 9))),
+            jit_compile=False,
+        )
+    return task
+
+
+def train(task, checkpoint, steps, callbacks=()):
+    """Trains to a step, in epochs of `EPOCH` steps."""
+    epoch, done = divmod(checkpoint.step, EPOCH)
+    for first, last, length in (
+        (epoch, epoch + 1, EPOCH - done),
+        (epoch + 1, steps // EPOCH, EPOCH),
+    ):
+        if checkpoint.step < steps:
+            task.fit(
+                dataset(checkpoint.step, steps),
+                initial_epoch=first,
+                epochs=last,
+                steps_per_epoch=length,
+                shuffle=False,
+                verbose=0,
+                callbacks=[checkpoint, *callbacks],
+            )
+
+
+def state(task):
+    return [np.array(v) for v in [*task.variables, *task.optimizer.variables]]
+
+
+@pytest.mark.parametrize("devices", [1, 2])
+def test_goes_on_exactly(devices, mirrored, tmp_path):
+    strategy = mirrored if devices == 2 else tf.distribute.get_strategy()
+    keras.utils.set_random_seed(5)
+    whole = new_task(strategy)
+    start = whole.get_weights()
+    train(whole, TrainingCheckpoint(tmp_path / "whole"), 8)
+
+    stops = [3, 7]
+    for stop in [*stops, None]:
+        keras.utils.set_random_seed(99)
+        task = new_task(strategy)
+        checkpoint = TrainingCheckpoint(tmp_path / "parts", every=2)
+        step = checkpoint.restore(task)
+        assert step == (0 if stop == stops[0] else {7: 2, None: 6}[stop])
+        if step == 0:
+            keras.utils.set_random_seed(5)
+            task = new_task(strategy)
+            task.set_weights(start)
+            checkpoint.set_model(task)
+        if stop is None:
+            train(task, checkpoint, 8)
+        else:
+            with pytest.raises(Stop):
+                train(task, checkpoint, 8, [StopAfter(checkpoint, stop)])
+    assert checkpoint.step == 8
+    for old, new in zip(whole.variables, task.variables):
+        np.testing.assert_array_equal(old, new, err_msg=old.path)
+    for old, new in zip(state(whole), state(task)):
+        np.testing.assert_array_equal(old, new)
+
+
+@pytest.fixture
+def model():
+    model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    return model
+
+
+def test_keeps_the_newest(model, tmp_path):
+    checkpoint = TrainingCheckpoint(tmp_path, every=1, keep=3)
+    assert checkpoint.restore(model) == 0 and checkpoint.latest is None
+    checkpoint.state["note"] = {"a": [1, 2.5, None]}
+    x = np.ones((10, 2))
+    model.fit(x, x[:, 0], batch_size=2, verbose=0, callbacks=[checkpoint])
+    assert sorted(path.name for path in tmp_path.glob("*.index")) == [
+        "step-3.index",
+        "step-4.index",
+        "step-5.index",
+    ]
+    again = TrainingCheckpoint(tmp_path)
+    assert again.restore(model) == 5
+    assert again.state == {"note": {"a": [1, 2.5, None]}}
+
+
+def test_half_written_files_do_not_matter(model, tmp_path):
+    checkpoint = TrainingCheckpoint(tmp_path)
+    checkpoint.set_model(model)
+    checkpoint.step = 3
+    checkpoint.save()
+    weights = model.get_weights()
+    # What a kill leaves of a checkpoint that was being written.
+    (tmp_path / "step-4.data-00000-of-00001.tempstate7").write_bytes(b"half")
+    (tmp_path / "step-4.data-00000-of-00001").write_bytes(b"half")
+    (tmp_path / "checkpoint.tmp1").write_text("model_checkpoint_path: ")
+    model.set_weights([np.zeros_like(weight) for weight in weights])
+    again = TrainingCheckpoint(tmp_path)
+    assert again.restore(model) == 3
+    for old, new in zip(weights, model.get_weights()):
+        np.testing.assert_array_equal(old, new)
+    again.step = 4
+    again.save()
+    assert TrainingCheckpoint(tmp_path).restore(model) == 4
+
+
+def test_paused(model, tmp_path):
+    checkpoint = TrainingCheckpoint(tmp_path)
+    checkpoint.set_model(model)
+    checkpoint.paused = True
+    checkpoint.save()
+    assert checkpoint.latest is None
+
+
+def test_errors(model, tmp_path):
+    with pytest.raises(ValueError, match="`every` must be at least 1.*every=0"):
+        TrainingCheckpoint(tmp_path, every=0)
+    with pytest.raises(ValueError, match="`keep` must be at least 1.*keep=0"):
+        TrainingCheckpoint(tmp_path, keep=0)
+
+    unbuilt = keras.Sequential([keras.layers.Dense(1)])
+    unbuilt.compile("sgd", "mse")
+    checkpoint = TrainingCheckpoint(tmp_path)
+    checkpoint.set_model(unbuilt)
+    with pytest.raises(ValueError, match="must be built"):
+        checkpoint.save()
+
+    checkpoint = TrainingCheckpoint(tmp_path)
+    checkpoint.set_model(model)
+    checkpoint.save()
+    other = keras.Sequential([keras.Input((3,)), keras.layers.Dense(1)])
+    other.compile("sgd", "mse")
+    with pytest.raises(ValueError, match="step-0' cannot be restored"):
+        TrainingCheckpoint(tmp_path).restore(other)
+    deeper = keras.Sequential(
+        [keras.Input((2,)), keras.layers.Dense(1), keras.layers.Dense(1)]
+    )
+    deeper.compile("sgd", "mse")
+    with pytest.raises(ValueError, match="cannot be restored"):
+        TrainingCheckpoint(tmp_path).restore(deeper)
+
+
+def test_a_directory_that_cannot_be_written(model, tmp_path):
+    (tmp_path / "file").write_text("")
+    checkpoint = TrainingCheckpoint(tmp_path / "file" / "checkpoints")
+    checkpoint.set_model(model)
+    with pytest.raises(OSError, match="checkpoint of step 0 could not be"):
+        checkpoint.save()
