@@ -144,10 +144,11 @@ def train_stage(
         *([monitor] if monitor else []),
         _Figures(checkpoint, recipe, monitor),
     ]
+    csv_logger = keras.callbacks.CSVLogger(str(csv_path), append=True)
     if writes:
         callbacks += [
             _SavePresets(checkpoint, data.preprocessor, run, stage),
-            keras.callbacks.CSVLogger(str(csv_path), append=True),
+            csv_logger,
             keras.callbacks.TensorBoard(str(logs), write_graph=False),
         ]
     callbacks += [checkpoint, _StopOnSignal(checkpoint, signals)]
@@ -168,11 +169,14 @@ def train_stage(
 
     epoch, done = divmod(checkpoint.step, every)
     with signals.wait_for_the_step():
-        if done:
-            fit(epoch, epoch + 1, every - done)
-            epoch += 1
-        if checkpoint.step < stage.steps:
-            fit(epoch, stage.steps // every, every)
+        try:
+            if done:
+                fit(epoch, epoch + 1, every - done)
+                epoch += 1
+            if checkpoint.step < stage.steps:
+                fit(epoch, stage.steps // every, every)
+        finally:
+            csv_logger.on_train_end()  # closes the file
     return checkpoint.state["figures"]
 
 
@@ -189,11 +193,14 @@ def drop_rows(path: pathlib.Path, column: str, limit: int):
         reader = csv.DictReader(file)
         rows = [row for row in reader if int(row[column]) < limit]
         names = reader.fieldnames or []
+    if not rows:
+        path.unlink()
+        return
     text = io.StringIO(newline="")
     writer = csv.DictWriter(text, names)
     writer.writeheader()
     writer.writerows(rows)
-    write_whole(path, text.getvalue() if rows else "")
+    write_whole(path, text.getvalue())
 
 
 def default_evaluate_every(steps: int) -> int:

@@ -1,9 +1,12 @@
 """Checkpoints from which training goes on exactly."""
 
 import json
+import os
 
 import keras
 import tensorflow as tf
+
+_NAME = "step"
 
 
 class TrainingCheckpoint(keras.callbacks.Callback):
@@ -167,8 +170,9 @@ class TrainingCheckpoint(keras.callbacks.Callback):
                         checkpoint,
                         self.directory,
                         max_to_keep=self.keep,
-                        checkpoint_name="step",
+                        checkpoint_name=_NAME,
                     )
+                    _remove_leftovers(self._manager)
                 self._manager.save(self.step)
         except tf.errors.OpError as error:
             raise OSError(
@@ -192,6 +196,22 @@ class _Progress(tf.train.experimental.PythonState):
         progress = json.loads(string_value)
         self._owner.step = progress["step"]
         self._owner.state = progress["state"]
+
+
+def _remove_leftovers(manager):
+    """Removes files of checkpoints that a kill left half written or deleted."""
+    directory = manager.directory
+    if not tf.io.gfile.isdir(directory):
+        return
+    kept = {os.path.basename(path) for path in manager.checkpoints}
+    for name in tf.io.gfile.listdir(directory):
+        name = name.rstrip("/")
+        if name.startswith(f"{_NAME}-") and name.split(".")[0] not in kept:
+            path = os.path.join(directory, name)
+            if tf.io.gfile.isdir(path):
+                tf.io.gfile.rmtree(path)
+            else:
+                tf.io.gfile.remove(path)
 
 
 def _is_chief(strategy):

@@ -140,10 +140,11 @@ def test_half_written_files_do_not_matter(model, tmp_path):
     checkpoint.step = 3
     checkpoint.save()
     weights = model.get_weights()
-    # What a kill leaves of a checkpoint that was being written.
-    (tmp_path / "step-4.data-00000-of-00001.tempstate7").write_bytes(b"half")
-    (tmp_path / "step-4.data-00000-of-00001").write_bytes(b"half")
-    (tmp_path / "checkpoint.tmp1").write_text("model_checkpoint_path: ")
+    # What a kill leaves of checkpoints that were being written or deleted.
+    (tmp_path / "step-4_temp").mkdir()
+    (tmp_path / "step-4_temp" / "part-0.tempstate7").write_bytes(b"half")
+    (tmp_path / "step-5.data-00000-of-00001").write_bytes(b"half")
+    (tmp_path / "step-2.index").write_bytes(b"old")
     model.set_weights([np.zeros_like(weight) for weight in weights])
     again = TrainingCheckpoint(tmp_path)
     assert again.restore(model) == 3
@@ -152,6 +153,14 @@ def test_half_written_files_do_not_matter(model, tmp_path):
     again.step = 4
     again.save()
     assert TrainingCheckpoint(tmp_path).restore(model) == 4
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "checkpoint",
+        *(
+            f"step-{step}.{part}"
+            for step in (3, 4)
+            for part in ("data-00000-of-00001", "index")
+        ),
+    ]
 
 
 def test_paused(model, tmp_path):

@@ -41,6 +41,7 @@ class Whole:
             )
             assert actual == expected, name
         assert not list(run_dir.rglob("*.partial"))
+        assert not list(run_dir.rglob("*_temp"))
 
 
 def rows_of(path):
@@ -78,9 +79,9 @@ def test_kills_leave_no_trace(whole, tmp_path):
         # between the stages
         lambda: (checkpoints / "plain" / "step-12.index").exists(),
         # while a checkpoint is written
-        lambda: any(checkpoints.glob("resm/*.tempstate*")),
+        lambda: any(checkpoints.glob("resm/step-*_temp")),
         # while presets are written
-        lambda: any(run_dir.glob("*.partial")),
+        lambda: (run_dir / "last.partial").exists(),
     ):
         assert kill_when(moment, run_dir, *whole.args)
         assert not (run_dir / "results.json").exists()
