@@ -123,6 +123,7 @@ def test_a_killed_worker_ends_the_other_and_all_go_on(
     finally:
         chief.kill()
         worker.kill()
+        worker.communicate()
     assert chief.returncode == 1, output
     assert "error: another worker does not answer any more" in output
     assert "start all of them again" in output
