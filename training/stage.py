@@ -5,7 +5,6 @@ import dataclasses
 import io
 import pathlib
 import sys
-import time
 
 import keras
 import keras_hub
@@ -15,14 +14,15 @@ from keras_pkm.callbacks import TrainingCheckpoint
 from keras_pkm.optimizers import LinearWarmup
 from keras_pkm.optimizers import LossScaleOptimizer
 from keras_pkm.optimizers import PKMAdam
-from training.interruption import Interrupted
 from training.interruption import Signals
 from training.pretraining_data import PretrainingData
 from training.recipes import PretrainingRecipe
 from training.run_directory import RunDirectory
-from training.run_directory import save_preset
 from training.run_directory import write_whole
 from training.skipped_steps import SkippedSteps
+from training.stage_callbacks import KeepFigures
+from training.stage_callbacks import SavePresets
+from training.stage_callbacks import StopOnSignal
 
 
 @dataclasses.dataclass(frozen=True)
@@ -142,16 +142,19 @@ def train_stage(
             checkpoint, None if skipping_is_usual else recipe.max_skipped_steps
         ),
         *([monitor] if monitor else []),
-        _Figures(checkpoint, recipe, monitor),
+        KeepFigures(checkpoint, recipe, monitor),
     ]
+    last, best = run.last, run.best
+    if stage.label == "plain":
+        last, best = run.plain, None
     csv_logger = keras.callbacks.CSVLogger(str(csv_path), append=True)
     if writes:
         callbacks += [
-            _SavePresets(checkpoint, data.preprocessor, run, stage),
+            SavePresets(checkpoint, data.preprocessor, last, best),
             csv_logger,
             keras.callbacks.TensorBoard(str(logs), write_graph=False),
         ]
-    callbacks += [checkpoint, _StopOnSignal(checkpoint, signals)]
+    callbacks += [checkpoint, StopOnSignal(checkpoint, signals)]
 
     def fit(first_epoch, epochs, steps_per_epoch):
         model.fit(
@@ -207,107 +210,3 @@ def default_evaluate_every(steps: int) -> int:
     """Returns the steps between at most five evenly spaced evaluations."""
     evaluations = next(n for n in (5, 4, 3, 2, 1) if steps % n == 0)
     return steps // evaluations
-
-
-class _Figures(keras.callbacks.Callback):
-    """Keeps the figures of the last evaluation in the checkpoint's state."""
-
-    def __init__(self, checkpoint, recipe, monitor):
-        super().__init__()
-        self.checkpoint = checkpoint
-        self.monitor = monitor
-        self._throughput = _Throughput()
-        self._tokens = (
-            recipe.batch_size * recipe.accumulate * recipe.sequence_length
-        )
-
-    def on_epoch_begin(self, epoch, logs=None):
-        self._throughput.pause()
-
-    def on_train_batch_end(self, batch, logs=None):
-        self._throughput.count()
-
-    def on_epoch_end(self, epoch, logs=None):
-        figures = {
-            "steps": self.checkpoint.step,
-            "perplexity": logs["val_perplexity"],
-            "tokens_per_second": self._throughput.batches_per_second
-            * self._tokens,
-            "skipped_steps": self.checkpoint.state.get("skipped_steps", 0),
-        }
-        if self.monitor is not None:
-            figures["memory_usage"] = {
-                # As JSON has them.
-                str(layer): usage
-                for layer, usage in self.monitor.usage.items()
-            }
-        self.checkpoint.state["figures"] = figures
-
-
-class _SavePresets(keras.callbacks.Callback):
-    """Keeps the model at each evaluation: the last, and the best so far."""
-
-    def __init__(self, checkpoint, preprocessor, run, stage):
-        super().__init__()
-        self.checkpoint = checkpoint
-        self.preprocessor = preprocessor
-        self.last = run.plain if stage.label == "plain" else run.last
-        self.best = None if stage.label == "plain" else run.best
-
-    def on_epoch_end(self, epoch, logs=None):
-        save_preset(self.model, self.preprocessor, self.last)
-        lowest = self.checkpoint.state.get("lowest", float("inf"))
-        if self.best and logs["val_perplexity"] < lowest:
-            self.checkpoint.state["lowest"] = logs["val_perplexity"]
-            save_preset(self.model, self.preprocessor, self.best)
-
-
-class _StopOnSignal(keras.callbacks.Callback):
-    """Ends the run after the step in which a signal came.
-
-    After an epoch's last step it waits for the evaluation.
-    """
-
-    def __init__(self, checkpoint, signals):
-        super().__init__()
-        self.checkpoint = checkpoint
-        self.signals = signals
-
-    def on_train_batch_end(self, batch, logs=None):
-        if batch + 1 < self.params["steps"]:
-            self._stop_if_asked()
-
-    def on_epoch_end(self, epoch, logs=None):
-        self._stop_if_asked()
-
-    def _stop_if_asked(self):
-        if self.signals.received is not None:
-            self.checkpoint.save()
-            raise Interrupted(self.signals.received)
-
-
-class _Throughput:
-    """Batches a second, without the first batch after a pause.
-
-    The very first traces the graph; the clock stands still in evaluations.
-    """
-
-    def __init__(self):
-        self._batches = 0
-        self._seconds = 0.0
-        self._since = None
-
-    def pause(self):
-        self._since = None
-
-    def count(self):
-        now = time.perf_counter()
-        if self._since is not None:
-            self._batches += 1
-            self._seconds += now - self._since
-        self._since = now
-
-    @property
-    def batches_per_second(self):
-        """0 before the second batch."""
-        return self._batches / self._seconds if self._batches else 0.0
