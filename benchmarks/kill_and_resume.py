@@ -160,7 +160,8 @@ def main(
                 str(path.relative_to(run_dir))
                 for path in run_dir.glob("checkpoints/*/*.index")
             )
-            if killed:
+            # A kill may come after the last thing that a run writes.
+            if not (run_dir / "results.json").exists():
                 finish(run_dir, *args)
             actual = md5_of_variables(run_dir)
             same = actual == expected and figures_of(run_dir) == figures_of(
