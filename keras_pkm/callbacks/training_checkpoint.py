@@ -55,7 +55,8 @@ class TrainingCheckpoint(keras.callbacks.Callback):
     ...     checkpoint.restore(model)
     ...     batches = tf.data.Dataset.range(checkpoint.step, steps).map(
     ...         lambda step: (tf.ones((8, 4)), tf.ones((8, 1))))
-    ...     model.fit(batches, callbacks=[checkpoint], verbose=0)
+    ...     model.fit(
+    ...         batches, callbacks=[checkpoint], shuffle=False, verbose=0)
     ...     return model.layers[1].bias.numpy().item()
     >>> with tempfile.TemporaryDirectory() as directory:
     ...     checkpoint = keras_pkm.callbacks.TrainingCheckpoint(directory)
