@@ -148,7 +148,8 @@ def main(
         seconds = time.monotonic() - begin
         expected = md5_of_variables(root / "whole")
         print(f"undisturbed: {expected}, {seconds:.0f} s")
-        for number in range(kills):
+        number = 0
+        while number < kills:
             run_dir = root / "killed"
             moment = time.monotonic() + rng.uniform(0, 1) * seconds
             killed = kill_when(
@@ -160,18 +161,20 @@ def main(
                 str(path.relative_to(run_dir))
                 for path in run_dir.glob("checkpoints/*/*.index")
             )
-            # A kill may come after the last thing that a run writes.
-            if not (run_dir / "results.json").exists():
-                finish(run_dir, *args)
+            # A moment after all is written is no kill: it is drawn again.
+            if not killed or (run_dir / "results.json").exists():
+                shutil.rmtree(run_dir)
+                continue
+            finish(run_dir, *args)
             actual = md5_of_variables(run_dir)
             same = actual == expected and figures_of(run_dir) == figures_of(
                 root / "whole"
             )
             equal += same
+            number += 1
             print(
-                f"{number + 1:2}: {actual} {'equal' if same else 'DIFFERENT'}, "
-                f"{'killed' if killed else 'ended first'} with "
-                f"{', '.join(held) or 'no checkpoint'}",
+                f"{number:2}: {actual} {'equal' if same else 'DIFFERENT'}, "
+                f"killed with {', '.join(held) or 'no checkpoint'}",
                 flush=True,
             )
             shutil.rmtree(run_dir)
