@@ -15,6 +15,13 @@ def seed():
     keras.utils.set_random_seed(0)
 
 
+@pytest.fixture(autouse=True, scope="module")
+def free_memory():
+    """Graphs of a file's models would otherwise stay to the end."""
+    yield
+    keras.utils.clear_session()
+
+
 @pytest.fixture(scope="session")
 def mirrored():
     """A real MirroredStrategy, on a machine without a GPU, too."""

@@ -47,7 +47,12 @@ def dataset(first, last):
 def new_task(strategy):
     """With dropout, loss scaling, memory and a schedule of the step."""
     with strategy.scope():
-        task = tiny_masked_lm(dropout=0.3, dtype="mixed_float16")
+        task = tiny_masked_lm(
+            num_layers=1,
+            memory_layers=(1,),
+            dropout=0.3,
+            dtype="mixed_float16",
+        )
         task.backbone.pooled_dense.trainable = False
         task.compile(
             LossScaleOptimizer(PKMAdam(LinearWarmup(0.1, 2, 9))),

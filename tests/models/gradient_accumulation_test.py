@@ -34,8 +34,9 @@ def trained(strategy, batches, parts, normalization="layer", **options):
     return task, history.history
 
 
-@pytest.mark.parametrize("devices", [1, 2])
-@pytest.mark.parametrize("options", [{}, {"global_clipnorm": 0.05}])
+@pytest.mark.parametrize(
+    "devices, options", [(1, {}), (2, {"global_clipnorm": 0.05})]
+)
 def test_parts_train_as_the_whole(devices, options, mirrored):
     rng = fresh_rng()
     batches = [masked_batch(rng, batch=16) for _ in range(3)]
