@@ -129,7 +129,9 @@ def train_stage(
     memory_csv_path = logs.with_name(f"{stage.label}-memory.csv")
     if writes:
         drop_rows(csv_path, "epoch", checkpoint.step // every)
-        drop_rows(memory_csv_path, "step", checkpoint.step + 1)
+        # The monitor counts as the optimizer does, without skipped steps.
+        applied = int(model.optimizer.iterations.numpy())
+        drop_rows(memory_csv_path, "step", applied + 1)
 
     monitor = None
     if model.backbone.memory_outputs:

@@ -95,8 +95,7 @@ def check_tf_config(text: str | None):
 
 def is_chief(strategy: tf.distribute.Strategy) -> bool:
     """Whether this process is the only one, or the one that writes files."""
-    resolver = strategy.cluster_resolver
-    return resolver is None or not resolver.task_id
+    return strategy.extended.should_checkpoint
 
 
 def wait_for_all(strategy: tf.distribute.Strategy):

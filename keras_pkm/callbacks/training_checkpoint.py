@@ -165,7 +165,7 @@ class TrainingCheckpoint(keras.callbacks.Callback):
         # All workers build the optimizer, as each variable is sent to all.
         checkpoint = self._checkpoint_of_model()
         try:
-            if _is_chief(self.model.distribute_strategy):
+            if self.model.distribute_strategy.extended.should_checkpoint:
                 if self._manager is None:
                     self._manager = tf.train.CheckpointManager(
                         checkpoint,
@@ -213,11 +213,6 @@ def _remove_leftovers(manager):
                 tf.io.gfile.rmtree(path)
             else:
                 tf.io.gfile.remove(path)
-
-
-def _is_chief(strategy):
-    resolver = strategy.cluster_resolver
-    return resolver is None or resolver.task_id in (None, 0)
 
 
 def _first_line(error):

@@ -1,0 +1,50 @@
+import dataclasses
+
+import pytest
+
+from tests.models.tiny import tiny_masked_lm
+from training.recipes import RECIPES
+from training.stage import compile_model
+from training.stage import drop_rows
+from training.stage import plan_stages
+
+
+@pytest.mark.parametrize(
+    "schedule, expected",
+    [("constant", [0.5, 0.5, 0.5]), ("linear", [0.0, 0.5, 0.0])],
+)
+def test_rate_of_the_values(schedule, expected):
+    recipe = dataclasses.replace(
+        RECIPES["laptop"],
+        memory_learning_rate=0.5,
+        memory_schedule=schedule,
+        warmup_ratio=0.5,
+    )
+    task = tiny_masked_lm(num_layers=1, memory_layers=(1,))
+    compile_model(task, recipe, steps=10)
+    rates = []
+    for step in (0, 5, 10):
+        task.optimizer.iterations.assign(step)
+        rates.append(float(task.optimizer.memory_learning_rate))
+    assert rates == expected
+
+
+def test_stages():
+    recipe = RECIPES["laptop"]
+    assert [stage.name for stage in plan_stages(recipe)] == [
+        "plain",
+        "+Init resm",
+    ]
+    scratch = dataclasses.replace(recipe, plain_steps=0, memory_block="pkm")
+    assert [stage.name for stage in plan_stages(scratch)] == ["pkm"]
+
+
+def test_drop_rows(tmp_path):
+    path = tmp_path / "log.csv"
+    drop_rows(path, "step", 1)
+    assert not path.exists()
+    path.write_text("step,x\n1,a\n2,b\n3,c\n")
+    drop_rows(path, "step", 3)
+    assert path.read_text().split() == ["step,x", "1,a", "2,b"]
+    drop_rows(path, "step", 1)
+    assert not path.exists()
