@@ -3,15 +3,19 @@
 import keras
 import tensorflow as tf
 
+from keras_pkm.ops import cpu_sums
+from keras_pkm.ops import stock_sums
+
 
 def embedding_bag(table, slots, weights):
     """Reads `sum_j weights[t, j] * table[slots[t, j]]` for every token t.
 
     Unlike `tf.gather` followed by a product, the read keeps only `slots` and
-    `weights` for the backward pass, where it gathers the rows again, instead
+    `weights` for the backward pass, where it reads the rows again, instead
     of `tokens * reads * width` floats; and the gradient of the table arrives
     deduplicated, as `tf.IndexedSlices` with one entry for each row read.
-    Neither pass reads the whole table.
+    Neither pass reads the whole table. On CPUs a graph (`tf.function`, `fit`,
+    `predict`) holds no gathered rows at all.
 
     Args:
         table: float32 variable of shape `(num_slots, width)`: a
@@ -36,7 +40,7 @@ def embedding_bag(table, slots, weights):
     weights = tf.cast(weights, "float32")
     table = local_component(table)
     if not isinstance(table, tf.Variable):
-        return _weighted_sum(tf.gather(table, slots), weights)
+        return tf.einsum("tj,tjw->tw", weights, tf.gather(table, slots))
 
     # The raw reads below are unknown to gradient tapes. Reading no row through
     # the variable makes every active tape watch it, if it is trainable.
@@ -47,17 +51,34 @@ def embedding_bag(table, slots, weights):
     @tf.custom_gradient
     def read(handle, slots, weights):
         def gradient(upstream):
+            sums = _fastest_sums(table)
             # The handle argument would put a dead placeholder into SavedModels
             # here; the closure's handle is the same resource.
-            rows = _gather(table.handle, slots)
-            weights_gradient = tf.einsum("tw,tjw->tj", upstream, rows)
-            table_gradient = _row_gradient(slots, weights, upstream, table)
+            weights_gradient = sums.weights_gradient(
+                table.handle, table.shape, slots, upstream
+            )
+            table_gradient = sums.table_gradient(
+                table.shape, slots, weights, upstream
+            )
             return table_gradient, None, weights_gradient
 
-        return _weighted_sum(_gather(handle, slots), weights), gradient
+        sums = _fastest_sums(table)
+        return sums.weighted_sum(handle, table.shape, slots, weights), gradient
 
     outputs = read(table.handle, slots, weights)
     return tf.ensure_shape(outputs, (slots.shape[0], table.shape[1]))
+
+
+def _fastest_sums(table):
+    """The formulation of the sums, by what was measured (benchmarks/README.md).
+
+    Nothing was measured on GPUs. Eagerly, XLA would compile anew for every
+    number of tokens.
+    """
+    device = tf.DeviceSpec.from_string(table.device).device_type
+    if device in (None, "CPU") and not tf.executing_eagerly():
+        return cpu_sums
+    return stock_sums
 
 
 def local_component(variable):
@@ -74,39 +95,3 @@ def local_component(variable):
         strategy = tf.distribute.get_strategy()
         return strategy.experimental_local_results(variable)[0]
     return variable._get()
-
-
-def deduplicate(slices):
-    """Sums the entries of `tf.IndexedSlices` that stand for the same row."""
-    rows, positions = tf.unique(slices.indices)
-    values = tf.math.unsorted_segment_sum(
-        slices.values, positions, tf.size(rows)
-    )
-    return tf.IndexedSlices(values, rows, slices.dense_shape)
-
-
-def _gather(handle, slots):
-    return tf.raw_ops.ResourceGather(
-        resource=handle, indices=slots, dtype=tf.float32
-    )
-
-
-def _weighted_sum(rows, weights):
-    return tf.einsum("tj,tjw->tw", weights, rows)
-
-
-def _row_gradient(slots, weights, upstream, table):
-    """The rows of `readsᵀ · upstream` that were read, each of them once.
-
-    Sorted reads make one segment a row: a sorted segment sum is several times
-    faster than an unsorted one or a product with a sparse matrix.
-    """
-    reads = slots.shape[1]
-    slots = tf.reshape(slots, [-1])
-    order = tf.argsort(slots, stable=True)
-    rows, segments = tf.unique(tf.gather(slots, order))
-    values = tf.gather(tf.reshape(weights, [-1, 1]), order) * tf.gather(
-        upstream, order // reads
-    )
-    values = tf.math.segment_sum(values, segments)
-    return tf.IndexedSlices(values, rows, tf.constant(table.shape.as_list()))

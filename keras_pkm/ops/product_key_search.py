@@ -1,5 +1,7 @@
 """Exact top-k search over product keys."""
 
+import itertools
+
 from keras import ops
 
 
@@ -46,34 +48,45 @@ def product_key_search(queries, sub_keys, top_k):
     sub_keys = ops.cast(sub_keys, "float32")
 
     queries = ops.reshape(queries, (-1, num_heads, 2, half))
-    sub_scores = ops.einsum("thsd,hsnd->thsn", queries, sub_keys)
-    sub_scores, sub_slots = ops.top_k(sub_scores, top_k)  # (t, h, 2, top_k)
+    # Heads first: products of matrices then need no transposition.
+    sub_scores = ops.einsum("thsd,hsnd->hstn", queries, sub_keys)
+    sub_scores, sub_slots = ops.top_k(sub_scores, top_k)  # (h, 2, t, top_k)
+    sub_slots = ops.cast(sub_slots, "int32")
 
-    rows, columns = _undominated_pairs(top_k)
-    candidates = ops.take(sub_scores[:, :, 0], rows, axis=-1) + ops.take(
-        sub_scores[:, :, 1], columns, axis=-1
+    candidates = _sums_of_undominated(sub_scores[:, 0], sub_scores[:, 1], top_k)
+    candidate_slots = _sums_of_undominated(
+        num_sub_keys * sub_slots[:, 0], sub_slots[:, 1], top_k
     )
     scores, best = ops.top_k(candidates, top_k)
-
-    sub_slots = ops.cast(sub_slots, "int32")
-    candidate_slots = num_sub_keys * ops.take(
-        sub_slots[:, :, 0], rows, axis=-1
-    ) + ops.take(sub_slots[:, :, 1], columns, axis=-1)
-    return ops.take_along_axis(candidate_slots, best, axis=-1), scores
+    slots = ops.take_along_axis(candidate_slots, best, axis=-1)
+    return ops.transpose(slots, (1, 0, 2)), ops.transpose(scores, (1, 0, 2))
 
 
-def _undominated_pairs(top_k):
-    """Ranks `(a, b)`, row-major, that can be among the `top_k` best pairs.
+def _sums_of_undominated(first, second, top_k):
+    """Sums of all pairs of ranks that can be among the `top_k` best pairs.
 
     Every pair `(a', b')` with `a' <= a` and `b' <= b` scores at least as much
     as `(a, b)` and precedes it. There are `(a + 1) (b + 1)` of them, itself
-    included: more than `top_k` of them leave it no place.
+    included: more than `top_k` of them leave it no place. So rank `a` goes with
+    the ranks below `top_k // (a + 1)`.
+
+    Args:
+        first: tensor of shape `(..., top_k)`, by descending score.
+        second: as `first`.
+        top_k: int.
+
+    Returns:
+        A tensor of shape `(..., pairs)`, the pairs row-major.
     """
-    pairs = [
-        (a, b)
-        for a in range(top_k)
-        for b in range(top_k)
-        if (a + 1) * (b + 1) <= top_k
-    ]
-    rows, columns = zip(*pairs)
-    return list(rows), list(columns)
+    sums = []
+    for width, ranks in itertools.groupby(
+        range(top_k), lambda rank: top_k // (rank + 1)
+    ):
+        ranks = list(ranks)
+        block = (
+            first[..., ranks[0] : ranks[-1] + 1, None]
+            + second[..., None, :width]
+        )
+        shape = (*ops.shape(block)[:-2], len(ranks) * width)
+        sums.append(ops.reshape(block, shape))
+    return ops.concatenate(sums, axis=-1)

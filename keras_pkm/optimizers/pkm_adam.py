@@ -10,8 +10,8 @@ from keras import ops
 
 from keras_pkm.optimizers.row_sparse import all_finite
 from keras_pkm.optimizers.row_sparse import clip_by_value
+from keras_pkm.optimizers.row_sparse import for_read_rows
 from keras_pkm.optimizers.row_sparse import num_replicas
-from keras_pkm.optimizers.row_sparse import read_rows
 from keras_pkm.optimizers.row_sparse import sum_over_replicas
 from keras_pkm.optimizers.row_sparse import to_slices
 from keras_pkm.optimizers.row_sparse import to_tensor
@@ -281,20 +281,21 @@ class PKMAdam(keras.optimizers.Adam):
         del learning_rate  # that of all other variables
         momentums = _component(self._momentums[index].value)
         velocities = _component(self._velocities[index].value)
-        rows, gradient = read_rows(gradient)
         step = tf.cast(self._iterations + 1, "float32")
         rate = ops.cast(self.memory_learning_rate, "float32")
         alpha = rate * tf.sqrt(1 - self.beta_2**step) / (1 - self.beta_1**step)
 
-        m = tf.gather(momentums, rows)
-        m += (gradient - m) * (1 - self.beta_1)
-        v = tf.gather(velocities, rows)
-        v += (tf.square(gradient) - v) * (1 - self.beta_2)
-        momentums.scatter_update(tf.IndexedSlices(m, rows))
-        velocities.scatter_update(tf.IndexedSlices(v, rows))
-        values.scatter_sub(
-            tf.IndexedSlices(alpha * m / (tf.sqrt(v) + self.epsilon), rows)
-        )
+        def update(rows, gradient):
+            m = tf.gather(momentums, rows)
+            m += (gradient - m) * (1 - self.beta_1)
+            v = tf.gather(velocities, rows)
+            v += (tf.square(gradient) - v) * (1 - self.beta_2)
+            delta = alpha * m / (tf.sqrt(v) + self.epsilon)
+            momentums.scatter_update(tf.IndexedSlices(m, rows))
+            velocities.scatter_update(tf.IndexedSlices(v, rows))
+            values.scatter_sub(tf.IndexedSlices(delta, rows))
+
+        for_read_rows(gradient, update)
 
     def get_config(self):
         config = super().get_config()

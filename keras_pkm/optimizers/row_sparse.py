@@ -2,7 +2,10 @@
 
 import tensorflow as tf
 
-from keras_pkm.ops.embedding_bag import deduplicate
+from keras_pkm.ops.sorted_rows import deduplicate
+
+# 3 MiB: of the sizes measured the fastest, on a CPU.
+_PART_FLOATS = 3 * 2**18
 
 
 def to_slices(gradient):
@@ -58,22 +61,39 @@ def clip_by_value(gradient, limit):
     return tf.clip_by_value(gradient, -limit, limit)
 
 
-def read_rows(gradient):
-    """The rows of a table that were read, and their gradients.
+def for_read_rows(gradient, update):
+    """Calls `update` with all rows of a table that were read, part by part.
 
     A row counts as read if its gradient is not all zero: one that only padding
-    read does not.
+    read does not. The parts are so small that what an update computes of them
+    stays in the processor's caches, which is faster and bounds its memory.
 
     Args:
         gradient: deduplicated `tf.IndexedSlices`.
-
-    Returns:
-        A tuple of an int tensor `(rows,)` and a tensor `(rows, width)`.
+        update: A function of an int tensor `(rows,)` and a float tensor
+            `(rows, width)`, their gradients.
     """
-    read = tf.reduce_any(gradient.values != 0, axis=-1)
-    return (
-        tf.boolean_mask(gradient.indices, read),
-        tf.boolean_mask(gradient.values, read),
+    count, width = tf.unstack(tf.shape(gradient.values))
+    size = tf.maximum(1, _PART_FLOATS // width)
+
+    def part(start):
+        rows = gradient.indices[start : start + size]
+        values = gradient.values[start : start + size]
+        read = tf.reduce_any(values != 0, axis=-1)
+        update(
+            *tf.cond(
+                tf.reduce_all(read),
+                lambda: (rows, values),
+                lambda: (
+                    tf.boolean_mask(rows, read),
+                    tf.boolean_mask(values, read),
+                ),
+            )
+        )
+        return (start + size,)
+
+    tf.while_loop(
+        lambda start: start < count, part, (0,), parallel_iterations=1
     )
 
 

@@ -1,0 +1,92 @@
+"""BERT with and without memory, to serve and to train."""
+
+from typing import Literal
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+import keras_pkm
+from benchmarks.in_turn import Case
+from benchmarks.sizes import BertSizes
+
+Block = Literal["ffn", "pkm", "resm"]
+
+
+def encoder(
+    sizes: BertSizes, block: Block, batch: int, length: int, precision: str
+) -> Case:
+    """The traced encoder, as one serves it."""
+    keras.config.set_dtype_policy(precision)
+    backbone = _backbone(sizes, block, length)
+    inputs = {
+        name: tf.constant(values)
+        for name, values in _tokens(sizes, batch, length).items()
+    }
+    traced = tf.function(lambda: backbone(inputs, training=False))
+
+    def forward():
+        outputs = traced()
+        tf.test.experimental.sync_devices()
+        return outputs
+
+    return Case({"forward": forward}, {"parameters": _parameters(backbone)})
+
+
+def masked_lm(
+    sizes: BertSizes,
+    block: Block,
+    batch: int,
+    length: int,
+    precision: str,
+    optimizer: Literal["PKMAdam", "Adam"],
+) -> Case:
+    """A masked language model's train step, 15 % of the tokens masked."""
+    keras.config.set_dtype_policy(precision)
+    model = keras_pkm.models.PKMBertMaskedLM(_backbone(sizes, block, length))
+    if optimizer == "Adam":
+        model.compile(keras.optimizers.Adam(1e-4))
+    else:
+        pattern = {"memory_pattern": None} if block == "ffn" else {}
+        model.compile(keras_pkm.optimizers.PKMAdam(1e-4, **pattern))
+    predictions = max(1, round(0.15 * length))
+    rng = np.random.default_rng(1)
+    shape = (batch, predictions)
+    features = {
+        **_tokens(sizes, batch, length),
+        "mask_positions": rng.integers(0, length, shape).astype("int32"),
+    }
+    labels = rng.integers(0, sizes.vocabulary_size, shape).astype("int32")
+    weights = np.ones(shape, "float32")
+    return Case(
+        {"train step": lambda: model.train_on_batch(features, labels, weights)},
+        {"parameters": _parameters(model)},
+    )
+
+
+def _backbone(sizes, block, length):
+    return keras_pkm.models.PKMBertBackbone(
+        vocabulary_size=sizes.vocabulary_size,
+        num_layers=sizes.num_layers,
+        num_heads=sizes.num_heads,
+        hidden_dim=sizes.hidden_dim,
+        intermediate_dim=sizes.intermediate_dim,
+        max_sequence_length=max(512, length),
+        memory_layers=sizes.memory_layers,
+        memory_block=block,
+        memory={"num_sub_keys": sizes.num_sub_keys, "top_k": sizes.top_k},
+    )
+
+
+def _tokens(sizes, batch, length):
+    rng = np.random.default_rng(0)
+    shape = (batch, length)
+    return {
+        "token_ids": rng.integers(0, sizes.vocabulary_size, shape, "int32"),
+        "segment_ids": np.zeros(shape, "int32"),
+        "padding_mask": np.ones(shape, "int32"),
+    }
+
+
+def _parameters(model):
+    return sum(v.shape.num_elements() for v in model.trainable_variables)

@@ -1,0 +1,187 @@
+"""Times contenders in turn: A B A B ..., each in a process of its own.
+
+What else a shared machine does then hits all of them alike, so that the ratios
+of one round mean something where its times do not; and neither one's thread
+pool or memory stands in another's way.
+"""
+
+import contextlib
+import dataclasses
+import importlib
+import multiprocessing
+import statistics
+import time
+import traceback
+from collections.abc import Callable
+from collections.abc import Sequence
+from typing import Any
+
+from benchmarks import peak_memory
+
+
+@dataclasses.dataclass(frozen=True)
+class Contender:
+    """One side of a comparison.
+
+    Attributes:
+        name: What tables call it.
+        build: The name of a function that returns a `Case`, as MODULE.NAME in
+            this folder. Only its own process imports it: TensorFlow and torch
+            do not stand each other in one.
+        args: Its arguments.
+    """
+
+    name: str
+    build: str
+    args: tuple
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """What a process has built.
+
+    Attributes:
+        tasks: The functions to time by name. A call ends when its result is
+            there.
+        facts: What is known of it beside, such as its number of parameters.
+    """
+
+    tasks: dict[str, Callable[[], Any]]
+    facts: dict[str, Any] = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True)
+class Timing:
+    """One task of one contender.
+
+    Attributes:
+        seconds: The time of each round.
+        peak_bytes: The most memory in use in these rounds beyond what the
+            process had before it built anything, or `None` where that cannot
+            be told.
+        facts: Those of its `Case`.
+    """
+
+    seconds: list[float]
+    peak_bytes: int | None
+    facts: dict[str, Any]
+
+    @property
+    def median(self) -> float:
+        """The median of the times, in seconds."""
+        return statistics.median(self.seconds)
+
+    def ratio_to(self, other: "Timing") -> tuple[float, float, float]:
+        """The median, least and largest ratio of a round's two times."""
+        ratios = [a / b for a, b in zip(self.seconds, other.seconds)]
+        return statistics.median(ratios), min(ratios), max(ratios)
+
+
+def time_in_turn(
+    contenders: list[Contender], tasks: Sequence[str], rounds: int
+) -> dict[str, list[Timing]]:
+    """Times tasks, one after the other, each by all contenders in turn.
+
+    Args:
+        contenders: Who takes part.
+        tasks: Names of tasks that all of them have.
+        rounds: How many times each is timed, after two calls that are not.
+
+    Returns:
+        For each task the contenders' timings, in their order.
+
+    Raises:
+        RuntimeError: a contender failed, or ran out of memory.
+    """
+    timings = {}
+    with contextlib.ExitStack() as stack:
+        processes = [
+            stack.enter_context(_Process(contender)) for contender in contenders
+        ]
+        facts = [process.result() for process in processes]
+        for task in tasks:
+            for process in processes:
+                process.ask("warm up", task)
+            seconds = [[] for _ in processes]
+            for _ in range(rounds):
+                for process, times in zip(processes, seconds):
+                    times.append(process.ask("time", task))
+            timings[task] = [
+                Timing(times, process.ask("peak", task), known)
+                for process, times, known in zip(processes, seconds, facts)
+            ]
+    return timings
+
+
+class _Process:
+    """A contender's process, from `with` to its end."""
+
+    def __init__(self, contender):
+        self._name = contender.name
+        context = multiprocessing.get_context("spawn")
+        self._connection, there = context.Pipe()
+        self._process = context.Process(
+            target=_serve, args=(there, contender), daemon=True
+        )
+        self._process.start()
+        there.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self._process.kill()
+        self._process.join()
+
+    def ask(self, *question):
+        self._connection.send(question)
+        return self.result()
+
+    def result(self):
+        try:
+            failed, answer = self._connection.recv()
+        except EOFError:
+            self._process.join()
+            raise RuntimeError(
+                f"{self._name} died with exit code {self._process.exitcode}, "
+                "-9 mostly for want of memory."
+            ) from None
+        if failed:
+            raise RuntimeError(f"{self._name} failed:\n{answer}")
+        return answer
+
+
+def _serve(connection, contender):
+    def answer(function):
+        try:
+            connection.send((False, function()))
+        except Exception:
+            connection.send((True, traceback.format_exc()))
+
+    def start():
+        nonlocal before, case
+        module, name = contender.build.split(".")
+        module = importlib.import_module(f"benchmarks.{module}")
+        before = peak_memory.current()
+        case = getattr(module, name)(*contender.args)
+        return case.facts
+
+    def warm_up():
+        peak_memory.reset()
+        for _ in range(2):
+            case.tasks[task]()
+
+    def seconds():
+        begin = time.perf_counter()
+        case.tasks[task]()
+        return time.perf_counter() - begin
+
+    def peak():
+        most = peak_memory.peak()
+        return None if most is None else most - before
+
+    before = case = None
+    answer(start)
+    while True:
+        question, task = connection.recv()
+        answer({"warm up": warm_up, "time": seconds, "peak": peak}[question])

@@ -1,0 +1,91 @@
+"""Times BERT with and without memories when it is served (table 1).
+
+python benchmarks/inference.py
+"""
+
+import pathlib
+
+import tyro
+from tqdm import tqdm
+
+from benchmarks.in_turn import Contender
+from benchmarks.in_turn import time_in_turn
+from benchmarks.report import report
+from benchmarks.report import spread
+from benchmarks.sizes import BASE
+from benchmarks.sizes import LARGE
+from benchmarks.sizes import BertSizes
+
+# Kim and Jung's table 1: batches a second at batch 1 on a V100, as ratios.
+PAPER = {
+    "BASE": 1.0,
+    "BASE+PKM": 0.769,
+    "BASE+ResM": 0.743,
+    "LARGE": 0.540,
+    "LARGE+PKM": 0.466,
+    "LARGE+ResM": 0.452,
+}
+BLOCKS = {"": "ffn", "+PKM": "pkm", "+ResM": "resm"}
+
+
+def main(
+    base: BertSizes = BASE,
+    large: BertSizes = LARGE,
+    batches: tuple[int, ...] = (1, 32),
+    length: int = 128,
+    precision: str = "float32",
+    rounds: int = 11,
+    output: pathlib.Path = pathlib.Path("runs/benchmarks"),
+):
+    """Times BERT with and without memories when it is served.
+
+    Args:
+        base: Sizes of BERT-BASE.
+        large: Sizes of BERT-LARGE.
+        batches: Numbers of sequences in a batch.
+        length: Tokens of a sequence.
+        precision: Dtype policy.
+        rounds: Rounds in which a model and BASE are timed, once each.
+        output: Directory for inference.md and inference.json.
+    """
+    table = []
+    models = [
+        (f"{name}{suffix}", sizes, block)
+        for name, sizes in (("BASE", base), ("LARGE", large))
+        for suffix, block in BLOCKS.items()
+    ]
+    with tqdm(total=len(models) * len(batches), disable=None) as progress:
+        for batch in batches:
+            reference = Contender(
+                "BASE",
+                "bert_contenders.encoder",
+                (base, "ffn", batch, length, precision),
+            )
+            for name, sizes, block in models:
+                progress.set_description(f"{batch} x {length}, {name}")
+                model = Contender(
+                    name,
+                    "bert_contenders.encoder",
+                    (sizes, block, batch, length, precision),
+                )
+                timings = time_in_turn([reference, model], ["forward"], rounds)
+                plain, timing = timings["forward"]
+                table.append(
+                    {
+                        "batch": f"{batch} x {length}",
+                        "model": name,
+                        "parameters": f"{timing.facts['parameters']:,}",
+                        "ms": f"{1e3 * timing.median:.1f}",
+                        "batches/s": f"{1 / timing.median:.3g}",
+                        "speed, BASE = 1": spread(*plain.ratio_to(timing)),
+                        "paper's (V100, batch 1)": (
+                            PAPER[name] if batch == 1 else "-"
+                        ),
+                    }
+                )
+                progress.update()
+    report("inference", table, output)
+
+
+if __name__ == "__main__":
+    tyro.cli(main)

@@ -1,0 +1,137 @@
+"""Times one product-key memory against other implementations of it.
+
+    python benchmarks/layer.py
+
+Forward, forward and backward, and a whole train step with its optimizer, and
+the memory that each needs. Everybody's time stands beside ours of the same
+rounds.
+"""
+
+import importlib.util
+import pathlib
+
+import tyro
+from tqdm import tqdm
+
+from benchmarks.in_turn import Contender
+from benchmarks.in_turn import time_in_turn
+from benchmarks.report import report
+from benchmarks.report import spread
+from benchmarks.sizes import MemorySizes
+
+FORWARD, BACKWARD, STEP = TASKS = (
+    "forward",
+    "forward + backward",
+    "train step",
+)
+MIB = 2**20
+# Whom to compare with: name, builder, its further arguments, tasks.
+PEERS = (
+    (
+        "product-key-memory (torch), Adam",
+        "torch_contenders.package",
+        (),
+        TASKS,
+    ),
+    ("EmbeddingBag (torch), Adam", "torch_contenders.bag", (False,), TASKS),
+    (
+        "EmbeddingBag (torch), fused Adam",
+        "torch_contenders.bag",
+        (True,),
+        (STEP,),
+    ),
+    (
+        "EmbeddingBag (torch), SparseAdam",
+        "torch_contenders.sparse_bag",
+        (),
+        (STEP,),
+    ),
+    ("plain Keras, Adam", "keras_contenders.plain", (), TASKS),
+)
+TORCH = all(
+    importlib.util.find_spec(package)
+    for package in ("torch", "product_key_memory")
+)
+
+
+def compare(
+    sizes: MemorySizes, tokens: int, peer: tuple, rounds: int
+) -> list[dict]:
+    """Returns the table's rows for one peer, a row for each task."""
+    name, build, args, tasks = peer
+    contenders = [
+        Contender("keras_pkm", "keras_contenders.ours", (sizes, tokens)),
+        Contender(name, build, (sizes, tokens, *args)),
+    ]
+    timings = time_in_turn(contenders, tasks, rounds)
+    rows = []
+    for task in tasks:
+        ours, theirs = timings[task]
+        read = ours.facts["rows read"]
+        held = sizes.table_bytes
+        if task == STEP:
+            # Two moments, and the gradient of the slots that were read.
+            held = 3 * held + 4 * sizes.width * read
+        rows.append(
+            {
+                "tokens": tokens,
+                "task": task,
+                "against": name,
+                "keras_pkm ms": f"{1e3 * ours.median:.1f}",
+                "other ms": f"{1e3 * theirs.median:.1f}",
+                "times faster": spread(*theirs.ratio_to(ours)),
+                "keras_pkm MiB": beyond(ours.peak_bytes, held),
+                "other MiB": beyond(theirs.peak_bytes, held),
+                "held MiB": f"{held / MIB:,.0f}",
+                "slots read": read,
+            }
+        )
+    return rows
+
+
+def beyond(peak_bytes: int | None, held: int) -> str:
+    """Returns the memory beyond what every implementation has to hold."""
+    if peak_bytes is None:
+        return "-"
+    return f"{(peak_bytes - held) / MIB:,.0f}"
+
+
+def main(
+    sizes: MemorySizes = MemorySizes(),
+    tokens: tuple[int, ...] = (128, 2048, 4096, 8192),
+    rounds: int = 11,
+    output: pathlib.Path = pathlib.Path("runs/benchmarks"),
+):
+    """Times one product-key memory against other implementations of it.
+
+    Memory is the most that was in use beyond what each has to hold: the table
+    and, in train steps, two moments of its size and the gradient of the slots
+    read.
+
+    Args:
+        sizes: Of the layer.
+        tokens: Numbers of tokens in a batch.
+        rounds: Rounds in which both are timed, once each.
+        output: Directory for layer.md and layer.json.
+    """
+    if not TORCH:
+        print(
+            "torch and product-key-memory are not both installed: no "
+            "comparison with them. pip install 'keras-pkm[benchmarks]'"
+        )
+    pairs = [
+        (count, peer)
+        for count in tokens
+        for peer in PEERS
+        if TORCH or not peer[1].startswith("torch")
+    ]
+    table = []
+    with tqdm(pairs, disable=None) as progress:
+        for count, peer in progress:
+            progress.set_description(f"{count:,} tokens, {peer[0]}")
+            table += compare(sizes, count, peer, rounds)
+    report("layer", table, output)
+
+
+if __name__ == "__main__":
+    tyro.cli(main)

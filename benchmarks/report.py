@@ -1,0 +1,78 @@
+"""What a benchmark prints, and the JSON beside it."""
+
+import importlib.metadata
+import json
+import os
+import pathlib
+import platform
+from typing import Any
+
+from tabulate import tabulate
+
+_PACKAGES = ("tensorflow", "keras", "keras-hub", "torch", "product-key-memory")
+
+
+def machine() -> dict[str, Any]:
+    """Returns the versions, processor, threads and devices in use."""
+    import tensorflow as tf
+
+    gpus = [
+        tf.config.experimental.get_device_details(gpu).get("device_name", "GPU")
+        for gpu in tf.config.list_physical_devices("GPU")
+    ]
+    return {
+        "versions": {"python": platform.python_version(), **_versions()},
+        "processor": _processor(),
+        "threads": len(os.sched_getaffinity(0))
+        if hasattr(os, "sched_getaffinity")
+        else os.cpu_count(),
+        "devices": gpus or ["CPU"],
+    }
+
+
+def report(name: str, rows: list[dict[str, Any]], directory: pathlib.Path):
+    """Prints rows as a Markdown table and writes them.
+
+    Args:
+        name: Of the files `NAME.md` and `NAME.json`, which get the machine,
+            too.
+        rows: The table's, with its columns' names.
+        directory: Where the files go. It is made if it is not there.
+    """
+    where = machine()
+    versions = ", ".join(f"{k} {v}" for k, v in where["versions"].items())
+    text = (
+        f"{tabulate(rows, headers='keys', tablefmt='github')}\n\n"
+        f"{where['processor']}, {where['threads']} threads, "
+        f"{', '.join(where['devices'])}; {versions}\n"
+    )
+    print(text)
+    directory.mkdir(parents=True, exist_ok=True)
+    (directory / f"{name}.md").write_text(text)
+    (directory / f"{name}.json").write_text(
+        json.dumps({**where, "rows": rows}, indent=2) + "\n"
+    )
+
+
+def spread(median: float, least: float, largest: float) -> str:
+    """Returns a figure with its range, three digits each."""
+    return f"{median:.3g} ({least:.3g}-{largest:.3g})"
+
+
+def _versions():
+    versions = {}
+    for package in _PACKAGES:
+        try:
+            versions[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return versions
+
+
+def _processor():
+    information = pathlib.Path("/proc/cpuinfo")
+    if information.exists():
+        for line in information.read_text().splitlines():
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    return platform.processor() or platform.machine()

@@ -1,0 +1,119 @@
+"""Time and memory against the number of slots, product keys and flat keys.
+
+    python benchmarks/scaling.py
+
+One layer of each, and BASE+ResM, served: the figure of the poster of Lample et
+al., "Large Memory Layers with Product Keys".
+"""
+
+import dataclasses
+import pathlib
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+import tyro
+from matplotlib import pyplot
+from tqdm import tqdm
+
+from benchmarks.in_turn import Contender
+from benchmarks.in_turn import time_in_turn
+from benchmarks.report import report
+from benchmarks.report import spread
+from benchmarks.sizes import BASE
+from benchmarks.sizes import BertSizes
+from benchmarks.sizes import MemorySizes
+
+PRODUCT, FLAT, BERT = "product keys", "flat keys", "BASE+ResM"
+
+
+def contenders(kind, sizes, bert, num_sub_keys, tokens) -> Contender:
+    """Returns one kind of model with `num_sub_keys²` slots."""
+    if kind == BERT:
+        bert = dataclasses.replace(bert, num_sub_keys=num_sub_keys)
+        return Contender(
+            kind,
+            "bert_contenders.encoder",
+            (bert, "resm", 1, tokens, "float32"),
+        )
+    build = {
+        PRODUCT: "keras_contenders.ours",
+        FLAT: "keras_contenders.flat",
+    }[kind]
+    sizes = dataclasses.replace(sizes, num_sub_keys=num_sub_keys)
+    return Contender(kind, build, (sizes, tokens))
+
+
+def plot(table: list[dict], path: pathlib.Path):
+    """Draws time and memory against slots, a line for each kind."""
+    figure, (times, memory) = pyplot.subplots(1, 2, figsize=(10, 4))
+    for kind in (PRODUCT, FLAT, BERT):
+        rows = [row for row in table if row["model"] == kind]
+        slots = [row["slots"] for row in rows]
+        times.plot(slots, [float(row["ms"]) for row in rows], "o-", label=kind)
+        held = [row["peak MiB"] for row in rows]
+        if None not in held:
+            memory.plot(slots, held, "o-", label=kind)
+    for axes, label in ((times, "ms a batch"), (memory, "peak MiB")):
+        axes.set(xscale="log", yscale="log", xlabel="slots", ylabel=label)
+        axes.grid(alpha=0.3)
+        axes.legend()
+    figure.tight_layout()
+    figure.savefig(path, dpi=120)
+    pyplot.close(figure)
+
+
+def main(
+    sizes: MemorySizes = MemorySizes(),
+    bert: BertSizes = BASE,
+    num_sub_keys: tuple[int, ...] = (64, 128, 256, 512, 1024),
+    flat_up_to: int = 512,
+    reference: int = 128,
+    tokens: int = 128,
+    rounds: int = 11,
+    output: pathlib.Path = pathlib.Path("runs/benchmarks"),
+):
+    """Times memories of more and more slots.
+
+    Args:
+        sizes: Of the layers.
+        bert: Sizes of the BERT around them.
+        num_sub_keys: Square roots of the numbers of slots.
+        flat_up_to: The largest of these for flat keys, whose keys and scores
+            grow with the slots.
+        reference: The one of these that all others are compared with.
+        tokens: In a batch.
+        rounds: Rounds in which a size and the reference are timed, once each.
+        output: Directory for scaling.md, scaling.json and scaling.png.
+    """
+    points = [
+        (kind, number)
+        for kind in (PRODUCT, FLAT, BERT)
+        for number in num_sub_keys
+        if kind != FLAT or number <= flat_up_to
+    ]
+    table = []
+    for kind, number in tqdm(points, disable=None):
+        pair = [
+            contenders(kind, sizes, bert, n, tokens)
+            for n in (reference, number)
+        ]
+        before, timing = time_in_turn(pair, ["forward"], rounds)["forward"]
+        table.append(
+            {
+                "model": kind,
+                "sub-keys": number,
+                "slots": number**2,
+                "parameters": f"{timing.facts['parameters']:,}",
+                "ms": f"{1e3 * timing.median:.3g}",
+                f"time, {reference}² = 1": spread(*timing.ratio_to(before)),
+                "peak MiB": timing.peak_bytes and timing.peak_bytes >> 20,
+            }
+        )
+    report("scaling", table, output)
+    plot(table, output / "scaling.png")
+
+
+if __name__ == "__main__":
+    tyro.cli(main)

@@ -1,0 +1,65 @@
+"""The sizes of what is compared, for all frameworks."""
+
+import dataclasses
+
+import numpy as np
+
+
+@dataclasses.dataclass(frozen=True)
+class MemorySizes:
+    """Sizes of a product-key memory; the defaults are the paper's."""
+
+    # Sub-keys of each half; the memory has the square of it in slots.
+    num_sub_keys: int = 512
+    # Width of inputs, values and output.
+    width: int = 768
+    # Heads, each with queries and sub-keys of its own.
+    num_heads: int = 4
+    # Slots that a head reads for a token.
+    top_k: int = 32
+    # Width of a head's query.
+    key_dim: int = 256
+
+    @property
+    def table_bytes(self) -> int:
+        """The size of the value table."""
+        return 4 * self.num_sub_keys**2 * self.width
+
+
+@dataclasses.dataclass(frozen=True)
+class BertSizes:
+    """Sizes of a BERT; the defaults are BASE with the paper's memories."""
+
+    # Encoder layers.
+    num_layers: int = 12
+    # Width of the encoder layers.
+    hidden_dim: int = 768
+    # Attention heads.
+    num_heads: int = 12
+    # Width of the feed-forward networks.
+    intermediate_dim: int = 3072
+    # Layers with a memory, counted from 1.
+    memory_layers: tuple[int, ...] = (4, 8)
+    # Sub-keys of each half; a memory has the square of it in slots.
+    num_sub_keys: int = 512
+    # Slots that a head reads for a token.
+    top_k: int = 32
+    # Tokens of the vocabulary.
+    vocabulary_size: int = 30522
+
+
+BASE = BertSizes()
+LARGE = BertSizes(
+    num_layers=24,
+    hidden_dim=1024,
+    num_heads=16,
+    intermediate_dim=4096,
+    memory_layers=(8, 16),
+)
+
+
+def batch(sizes: MemorySizes, tokens: int) -> tuple[np.ndarray, np.ndarray]:
+    """Returns inputs and the gradient of the output, `(tokens, width)` each."""
+    rng = np.random.default_rng(0)
+    shape = (tokens, sizes.width)
+    return tuple(rng.standard_normal(shape).astype("float32") for _ in range(2))

@@ -1,0 +1,81 @@
+"""Times train steps with and without memories, with PKMAdam and with Adam.
+
+python benchmarks/training.py
+"""
+
+import pathlib
+
+import tyro
+from tqdm import tqdm
+
+from benchmarks.in_turn import Contender
+from benchmarks.in_turn import time_in_turn
+from benchmarks.report import report
+from benchmarks.report import spread
+from benchmarks.sizes import BASE
+from benchmarks.sizes import BertSizes
+
+# Pairs to time in turn: (block, optimizer).
+PAIRS = (
+    (("ffn", "PKMAdam"), ("pkm", "PKMAdam")),
+    (("ffn", "PKMAdam"), ("resm", "PKMAdam")),
+    (("ffn", "PKMAdam"), ("ffn", "Adam")),
+    (("resm", "PKMAdam"), ("resm", "Adam")),
+)
+NAMES = {"ffn": "BASE", "pkm": "BASE+PKM", "resm": "BASE+ResM"}
+# 2.8 days without memory, 5.1 with, on 32 V100 (section 4.4).
+PAPER = {("ffn", "resm"): 1.82}
+
+
+def main(
+    sizes: BertSizes = BASE,
+    batch: int = 8,
+    length: int = 128,
+    precision: str = "float32",
+    rounds: int = 7,
+    output: pathlib.Path = pathlib.Path("runs/benchmarks"),
+):
+    """Times train steps with and without memories, with PKMAdam and Adam.
+
+    Args:
+        sizes: Of the model.
+        batch: Sequences in a batch.
+        length: Tokens of a sequence.
+        precision: Dtype policy.
+        rounds: Rounds in which both of a pair are timed, once each.
+        output: Directory for training.md and training.json.
+    """
+    table = []
+    for pair in tqdm(PAIRS, disable=None):
+        contenders = [
+            Contender(
+                f"{NAMES[block]}, {optimizer}",
+                "bert_contenders.masked_lm",
+                (sizes, block, batch, length, precision, optimizer),
+            )
+            for block, optimizer in pair
+        ]
+        first, second = time_in_turn(contenders, ["train step"], rounds)[
+            "train step"
+        ]
+        table.append(
+            {
+                "model": contenders[1].name,
+                "parameters": f"{second.facts['parameters']:,}",
+                "ms": f"{1e3 * second.median:.0f}",
+                "against": contenders[0].name,
+                "its ms": f"{1e3 * first.median:.0f}",
+                "times slower": spread(*second.ratio_to(first)),
+                "paper's (32 V100)": PAPER.get((pair[0][0], pair[1][0]), "-"),
+                "peak MiB": _mib(second.peak_bytes),
+            }
+        )
+    report("training", table, output)
+
+
+def _mib(size):
+    return "-" if size is None else f"{size / 2**20:,.0f}"
+
+
+if __name__ == "__main__":
+    tyro.cli(main)

@@ -1,0 +1,127 @@
+"""The three sums of an embedding bag as they are fastest on CPUs, in graphs.
+
+The same as in `stock_sums`, without anything as large as all rows read: there
+that is written to memory and read again, which takes most of the time.
+`benchmarks/README.md` has the figures.
+"""
+
+import functools
+
+import tensorflow as tf
+
+from keras_pkm.ops.stock_sums import gather
+from keras_pkm.ops.stock_sums import sort_reads
+
+# Reads that are added up in one pass over the outputs. With more of them XLA
+# compiles longer; it was no faster.
+_UNROLLED = 8
+# Tokens of a block, if a graph is made before their number is known.
+_BLOCK = 128
+
+
+def weighted_sum(handle, shape, slots, weights):
+    """Returns `sum_j weights[t, j] * table[slots[t, j]]`, `(tokens, width)`.
+
+    Args: as of `stock_sums.weighted_sum`.
+    """
+    kernel = _weighted_sum_kernel(tuple(shape))
+    return _in_blocks(kernel, handle, slots, weights)
+
+
+def weights_gradient(handle, shape, slots, upstream):
+    """Returns `upstream[t] · table[slots[t, j]]`, `(tokens, reads)`.
+
+    Args: as of `stock_sums.weights_gradient`.
+    """
+    kernel = _dot_products_kernel(tuple(shape))
+    return _in_blocks(kernel, handle, slots, upstream)
+
+
+def table_gradient(shape, slots, weights, upstream):
+    """Returns the rows of `readsᵀ · upstream` that were read, each once.
+
+    Args: as of `stock_sums.table_gradient`.
+    """
+    rows, segments, tokens, weights = sort_reads(slots, weights)
+    matrix = tf.raw_ops.SparseTensorToCSRSparseMatrix(
+        indices=tf.cast(tf.stack([segments, tokens], axis=1), "int64"),
+        values=weights,
+        dense_shape=tf.stack(
+            [tf.size(rows, "int64"), tf.shape(upstream, "int64")[0]]
+        ),
+    )
+    values = tf.raw_ops.SparseMatrixMatMul(a=matrix, b=upstream)
+    values = tf.ensure_shape(values, (None, shape[1]))
+    return tf.IndexedSlices(values, rows, tf.constant(list(shape)))
+
+
+def _in_blocks(kernel, handle, slots, others):
+    """Calls a kernel, which XLA compiles for one number of tokens."""
+    if slots.shape[0] is not None:
+        return kernel(handle, slots, others)
+    tokens = tf.shape(slots)[0]
+    blocks = [
+        tf.reshape(
+            tf.pad(tensor, [[0, -tokens % _BLOCK], [0, 0]]),
+            (-1, _BLOCK, tensor.shape[1]),
+        )
+        for tensor in (slots, others)
+    ]
+    sums = tf.map_fn(
+        lambda block: kernel(handle, *block),
+        blocks,
+        fn_output_signature="float32",
+    )
+    return tf.reshape(sums, (-1, sums.shape[-1]))[:tokens]
+
+
+# A resource's type says nothing of its shape: a kernel shared by tables of
+# several shapes would use the first one's trace for all of them.
+
+
+@functools.cache
+def _weighted_sum_kernel(shape):
+    @tf.function(jit_compile=True, autograph=False)
+    def kernel(handle, slots, weights):
+        tokens, reads = slots.shape
+
+        def add(start, count, sums):
+            part = tf.slice(slots, (0, start), (tokens, count))
+            factors = tf.slice(weights, (0, start), (tokens, count))
+            for j in range(count):
+                sums += factors[:, j, None] * gather(handle, part[:, j])
+            return start + count, sums
+
+        step = min(_UNROLLED, reads)
+        _, sums = tf.while_loop(
+            lambda start, _: start < reads,
+            lambda start, sums: add(start, step, sums),
+            add(0, reads % step, tf.zeros((tokens, shape[1]))),
+        )
+        return sums
+
+    return kernel
+
+
+@functools.cache
+def _dot_products_kernel(shape):
+    del shape  # but a key of the cache
+
+    @tf.function(jit_compile=True, autograph=False)
+    def kernel(handle, slots, upstream):
+        tokens, reads = slots.shape
+        products = tf.TensorArray("float32", tokens, element_shape=(reads,))
+
+        def add(token, products):
+            # These rows of one token stay in the cache. (As a product of two
+            # matrices it is twice as fast as `tf.linalg.matvec`.)
+            rows = gather(handle, slots[token])
+            product = tf.matmul(upstream[token, None], rows, transpose_b=True)
+            return token + 1, products.write(token, product[0])
+
+        _, products = tf.while_loop(
+            lambda token, _: token < tokens, add, (0, products)
+        )
+        return products.stack()
+
+    return kernel
