@@ -43,7 +43,10 @@ def masked_lm(
 ) -> Case:
     """A masked language model's train step, 15 % of the tokens masked."""
     keras.config.set_dtype_policy(precision)
-    model = keras_pkm.models.PKMBertMaskedLM(_backbone(sizes, block, length))
+    backbone = _backbone(sizes, block, length)
+    # No part of the masked-LM loss; Keras would warn of it.
+    backbone.pooled_dense.trainable = False
+    model = keras_pkm.models.PKMBertMaskedLM(backbone)
     if optimizer == "Adam":
         model.compile(keras.optimizers.Adam(1e-4))
     else:

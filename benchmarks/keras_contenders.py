@@ -1,5 +1,7 @@
 """The memory layer of this library, and others written in Keras."""
 
+import functools
+
 import keras
 import numpy as np
 import tensorflow as tf
@@ -72,8 +74,8 @@ def ours(sizes: MemorySizes, tokens: int) -> Case:
         key_dim=sizes.key_dim,
     )
     case = _case(layer, keras_pkm.optimizers.PKMAdam(), sizes, tokens)
-    inputs, _ = batch(sizes, tokens)
-    _, (slots, _) = layer(inputs, training=True, return_memory_access=True)
+    read = tf.function(functools.partial(layer, return_memory_access=True))
+    _, (slots, _) = read(batch(sizes, tokens)[0], training=True)
     case.facts["rows read"] = len(np.unique(slots))
     return case
 
@@ -106,14 +108,20 @@ def _case(layer, optimizer, sizes, tokens):
             outputs = layer(inputs, training=True)
         return tape.gradient(outputs, [v.value for v in variables], upstream)
 
+    @_ended
     def step():
         optimizer.apply_gradients(zip(backward(), variables))
+
+    def build_and_step():
+        if not optimizer.built:
+            optimizer.build(variables)
+        return step()
 
     return Case(
         {
             "forward": _ended(lambda: layer(inputs, training=False)),
             "forward + backward": _ended(backward),
-            "train step": _ended(step),
+            "train step": build_and_step,
         },
         {"parameters": sum(v.shape.num_elements() for v in variables)},
     )

@@ -53,6 +53,6 @@ def assert_close(actual, expected, tolerance=1e-5):
     actual = np.asarray(actual, "float64")
     expected = np.asarray(expected, "float64")
     assert actual.shape == expected.shape
-    error = np.abs(actual - expected).max()
-    scale = np.abs(expected).max()
+    error = np.abs(actual - expected).max(initial=0)
+    scale = np.abs(expected).max(initial=0)
     assert error <= tolerance * scale, f"error {error:.2e}, scale {scale:.2e}"

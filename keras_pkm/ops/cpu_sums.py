@@ -43,21 +43,28 @@ def table_gradient(shape, slots, weights, upstream):
     Args: as of `stock_sums.table_gradient`.
     """
     rows, segments, tokens, weights = sort_reads(slots, weights)
-    matrix = tf.raw_ops.SparseTensorToCSRSparseMatrix(
-        indices=tf.cast(tf.stack([segments, tokens], axis=1), "int64"),
-        values=weights,
-        dense_shape=tf.stack(
-            [tf.size(rows, "int64"), tf.shape(upstream, "int64")[0]]
-        ),
+
+    def product():
+        matrix = tf.raw_ops.SparseTensorToCSRSparseMatrix(
+            indices=tf.cast(tf.stack([segments, tokens], axis=1), "int64"),
+            values=weights,
+            dense_shape=tf.stack(
+                [tf.size(rows, tf.int64), tf.shape(upstream, tf.int64)[0]]
+            ),
+        )
+        return tf.raw_ops.SparseMatrixMatMul(a=matrix, b=upstream)
+
+    # The product with an empty matrix ends the process.
+    values = tf.cond(
+        tf.size(rows) > 0, product, lambda: tf.zeros((0, shape[1]))
     )
-    values = tf.raw_ops.SparseMatrixMatMul(a=matrix, b=upstream)
     values = tf.ensure_shape(values, (None, shape[1]))
     return tf.IndexedSlices(values, rows, tf.constant(list(shape)))
 
 
 def _in_blocks(kernel, handle, slots, others):
     """Calls a kernel, which XLA compiles for one number of tokens."""
-    if slots.shape[0] is not None:
+    if slots.shape[0]:  # known, and not zero, of which XLA makes nothing
         return kernel(handle, slots, others)
     tokens = tf.shape(slots)[0]
     blocks = [

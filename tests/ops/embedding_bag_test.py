@@ -50,6 +50,33 @@ def test_equals_the_plain_gather(table, reads, compiled):
     assert_close(weights_gradient, expected[1])
 
 
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("tokens, count", [(0, 5), (1, 1), (130, 8), (300, 13)])
+def test_any_number_of_tokens_and_reads(table, tokens, count, known):
+    """In a graph, whether or not that knows the number of tokens."""
+    slots = fresh_rng().integers(0, ROWS, (tokens, count)).astype("int32")
+    arguments = tf.constant(slots), tf.random.normal((tokens, count))
+
+    def run(*arguments):
+        return (
+            embedding_bag(table, *arguments),
+            *gradients(embedding_bag, table, *arguments),
+        )
+
+    leading = tokens if known else None
+    signature = [
+        tf.TensorSpec((leading, count), tensor.dtype) for tensor in arguments
+    ]
+    graph = tf.function(run, input_signature=signature)
+    outputs, table_gradient, weights_gradient = graph(*arguments)
+    expected = gradients(plain, table, *arguments)
+    assert_close(outputs, plain(table, *arguments), 1e-6)
+    assert_close(
+        tf.convert_to_tensor(table_gradient), deduplicated(expected[0])
+    )
+    assert_close(weights_gradient, expected[1])
+
+
 def deduplicated(slices):
     return tf.convert_to_tensor(deduplicate(slices))
 

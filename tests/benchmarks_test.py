@@ -1,0 +1,88 @@
+"""Every benchmark at toy size, in a process of its own, as it is used."""
+
+import importlib.util
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).parents[1]
+LAYER = (
+    "--sizes.num-sub-keys 8 --sizes.width 8 --sizes.top-k 4 --sizes.key-dim 8"
+)
+BERT = (
+    "--{0}.num-layers 1 --{0}.hidden-dim 8 --{0}.num-heads 2 "
+    "--{0}.intermediate-dim 8 --{0}.memory-layers 1 --{0}.num-sub-keys 8 "
+    "--{0}.top-k 4 --{0}.vocabulary-size 20"
+)
+TORCH = all(
+    importlib.util.find_spec(name) for name in ("torch", "product_key_memory")
+)
+
+
+def run(script, arguments, output):
+    """Returns what the script wrote as JSON, and printed."""
+    command = [sys.executable, str(ROOT / "benchmarks" / script)]
+    command += [*arguments.split(), "--rounds", "3", "--output", str(output)]
+    done = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+    assert done.returncode == 0, done.stderr
+    name = pathlib.Path(script).stem
+    assert (output / f"{name}.md").read_text() in done.stdout
+    return json.loads((output / f"{name}.json").read_text())
+
+
+def test_layer(tmp_path):
+    report = run("layer.py", f"{LAYER} --tokens 16", tmp_path)
+    assert report["threads"] > 0 and "tensorflow" in report["versions"]
+    against = {row["against"] for row in report["rows"]}
+    assert "plain Keras, Adam" in against
+    if not TORCH:
+        pytest.skip("the torch side needs torch and product-key-memory")
+    assert len(report["rows"]) == 11
+    assert any("SparseAdam" in name for name in against)
+
+
+def test_inference(tmp_path):
+    sizes = f"{BERT.format('base')} {BERT.format('large')}"
+    report = run("inference.py", f"{sizes} --batches 1 --length 8", tmp_path)
+    assert [row["model"] for row in report["rows"]] == [
+        "BASE",
+        "BASE+PKM",
+        "BASE+ResM",
+        "LARGE",
+        "LARGE+PKM",
+        "LARGE+ResM",
+    ]
+
+
+def test_training(tmp_path):
+    sizes = BERT.format("sizes")
+    report = run("training.py", f"{sizes} --batch 2 --length 8", tmp_path)
+    assert len(report["rows"]) == 4
+
+
+def test_scaling(tmp_path):
+    arguments = (
+        f"{LAYER.replace('--sizes.num-sub-keys 8', '')} {BERT.format('bert')} "
+        "--num-sub-keys 4 8 --flat-up-to 4 --reference 4 --tokens 8"
+    )
+    report = run("scaling.py", arguments, tmp_path)
+    assert len(report["rows"]) == 5
+    assert (tmp_path / "scaling.png").stat().st_size > 1000
+
+
+def test_a_contender_that_fails_names_itself():
+    from benchmarks.in_turn import Contender
+    from benchmarks.in_turn import time_in_turn
+
+    broken = Contender("broken", "keras_contenders.ours", ("no sizes", 8))
+    with pytest.raises(RuntimeError, match="broken failed:(.|\n)*num_sub_keys"):
+        time_in_turn([broken], ["forward"], 1)
