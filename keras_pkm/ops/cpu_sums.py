@@ -9,6 +9,7 @@ import functools
 
 import tensorflow as tf
 
+from keras_pkm.ops.csr_matrix import csr_matrix
 from keras_pkm.ops.stock_sums import gather
 from keras_pkm.ops.stock_sums import sort_reads
 
@@ -45,13 +46,8 @@ def table_gradient(shape, slots, weights, upstream):
     rows, segments, tokens, weights = sort_reads(slots, weights)
 
     def product():
-        matrix = tf.raw_ops.SparseTensorToCSRSparseMatrix(
-            indices=tf.cast(tf.stack([segments, tokens], axis=1), "int64"),
-            values=weights,
-            dense_shape=tf.stack(
-                [tf.size(rows, tf.int64), tf.shape(upstream, tf.int64)[0]]
-            ),
-        )
+        shape = (tf.size(rows), tf.shape(upstream)[0])
+        matrix = csr_matrix(segments, tokens, weights, shape)
         return tf.raw_ops.SparseMatrixMatMul(a=matrix, b=upstream)
 
     # The product with an empty matrix ends the process.

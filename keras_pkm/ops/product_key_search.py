@@ -1,8 +1,12 @@
 """Exact top-k search over product keys."""
 
+import functools
 import itertools
 
+import tensorflow as tf
 from keras import ops
+
+from keras_pkm.ops.sparse_score_gradient import with_sparse_gradient
 
 
 def product_key_search(queries, sub_keys, top_k):
@@ -43,10 +47,17 @@ def product_key_search(queries, sub_keys, top_k):
 
     - [Lample et al., 2019](https://arxiv.org/abs/1907.05242), section 3.2.
     """
-    num_heads, _, num_sub_keys, half = sub_keys.shape
     queries = ops.cast(queries, "float32")
     sub_keys = ops.cast(sub_keys, "float32")
+    search = functools.partial(_search, top_k)
+    # By what was measured (benchmarks/README.md): on CPUs, nothing elsewhere.
+    if tf.config.list_physical_devices("GPU"):
+        return search(queries, sub_keys)
+    return with_sparse_gradient(search, queries, sub_keys)
 
+
+def _search(top_k, queries, sub_keys):
+    num_heads, _, num_sub_keys, half = sub_keys.shape
     queries = ops.reshape(queries, (-1, num_heads, 2, half))
     # Heads first: products of matrices then need no transposition.
     sub_scores = ops.einsum("thsd,hsnd->hstn", queries, sub_keys)

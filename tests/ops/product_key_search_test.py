@@ -1,8 +1,12 @@
+import functools
+
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from keras_pkm.ops import product_key_search
+from keras_pkm.ops.product_key_search import _search
+from tests.contracts import assert_close
 from tests.contracts import fresh_rng
 
 
@@ -87,3 +91,31 @@ def test_scores_are_float32(dtype):
     )
     np.testing.assert_array_equal(slots, expected[0])
     np.testing.assert_array_equal(scores, expected[1])
+
+
+def gradients(search, queries, sub_keys):
+    with tf.GradientTape() as tape:
+        tape.watch([queries, sub_keys])
+        _, scores = search(queries, sub_keys, top_k=8)
+        loss = tf.reduce_sum(tf.sin(scores))
+    return tape.gradient(loss, [queries, sub_keys])
+
+
+@pytest.mark.parametrize("tokens", [0, 1, 50])
+@pytest.mark.parametrize("compiled", [False, True])
+def test_gradient_is_that_of_all_scores(tokens, compiled):
+    """Of the dense matrix of them, as TensorFlow differentiates it."""
+
+    def dense(queries, sub_keys, top_k):
+        return _search(top_k, queries, sub_keys)
+
+    queries = tf.random.normal((tokens, 3, 8))
+    sub_keys = tf.random.normal((3, 2, 16, 4))
+    run = functools.partial(gradients, product_key_search)
+    if compiled:
+        specs = tf.TensorSpec((None, 3, 8)), tf.TensorSpec(sub_keys.shape)
+        run = tf.function(run, input_signature=specs)
+    actual = run(queries, sub_keys)
+    expected = gradients(dense, queries, sub_keys)
+    assert_close(actual[0], expected[0])
+    assert_close(actual[1], expected[1])
