@@ -19,11 +19,8 @@ from benchmarks.report import report
 from benchmarks.report import spread
 from benchmarks.sizes import MemorySizes
 
-FORWARD, BACKWARD, STEP = TASKS = (
-    "forward",
-    "forward + backward",
-    "train step",
-)
+TASKS = ("forward", "forward + backward", "train step")
+STEP = TASKS[-1]
 MIB = 2**20
 # Whom to compare with: name, builder, its further arguments, tasks.
 PEERS = (

@@ -96,6 +96,9 @@ def test_the_library_imports_no_training_package():
                 "tqdm",
                 "tensorflow_datasets",
                 "tensorboard",
+                "tabulate",
+                "matplotlib",
+                "torch",
             ):
                 assert f"import {package}" not in text, module
 
