@@ -5,6 +5,7 @@ import tensorflow as tf
 
 from keras_pkm.ops import cpu_sums
 from keras_pkm.ops import stock_sums
+from keras_pkm.ops.cpu_forms import use_cpu_forms
 
 
 def embedding_bag(table, slots, weights):
@@ -51,7 +52,7 @@ def embedding_bag(table, slots, weights):
     @tf.custom_gradient
     def read(handle, slots, weights):
         def gradient(upstream):
-            sums = _fastest_sums(table)
+            sums = cpu_sums if use_cpu_forms() else stock_sums
             # The handle argument would put a dead placeholder into SavedModels
             # here; the closure's handle is the same resource.
             weights_gradient = sums.weights_gradient(
@@ -62,23 +63,11 @@ def embedding_bag(table, slots, weights):
             )
             return table_gradient, None, weights_gradient
 
-        sums = _fastest_sums(table)
+        sums = cpu_sums if use_cpu_forms() else stock_sums
         return sums.weighted_sum(handle, table.shape, slots, weights), gradient
 
     outputs = read(table.handle, slots, weights)
     return tf.ensure_shape(outputs, (slots.shape[0], table.shape[1]))
-
-
-def _fastest_sums(table):
-    """The formulation of the sums, by what was measured (benchmarks/README.md).
-
-    Nothing was measured on GPUs. Eagerly, XLA would compile anew for every
-    number of tokens.
-    """
-    device = tf.DeviceSpec.from_string(table.device).device_type
-    if device in (None, "CPU") and not tf.executing_eagerly():
-        return cpu_sums
-    return stock_sums
 
 
 def local_component(variable):

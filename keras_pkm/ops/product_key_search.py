@@ -3,9 +3,9 @@
 import functools
 import itertools
 
-import tensorflow as tf
 from keras import ops
 
+from keras_pkm.ops.cpu_forms import use_cpu_forms
 from keras_pkm.ops.sparse_score_gradient import with_sparse_gradient
 
 
@@ -50,10 +50,9 @@ def product_key_search(queries, sub_keys, top_k):
     queries = ops.cast(queries, "float32")
     sub_keys = ops.cast(sub_keys, "float32")
     search = functools.partial(_search, top_k)
-    # By what was measured (benchmarks/README.md): on CPUs, nothing elsewhere.
-    if tf.config.list_physical_devices("GPU"):
-        return search(queries, sub_keys)
-    return with_sparse_gradient(search, queries, sub_keys)
+    if use_cpu_forms():
+        return with_sparse_gradient(search, queries, sub_keys)
+    return search(queries, sub_keys)
 
 
 def _search(top_k, queries, sub_keys):

@@ -10,11 +10,11 @@ from keras import ops
 
 from keras_pkm.optimizers.row_sparse import all_finite
 from keras_pkm.optimizers.row_sparse import clip_by_value
-from keras_pkm.optimizers.row_sparse import for_read_rows
 from keras_pkm.optimizers.row_sparse import num_replicas
 from keras_pkm.optimizers.row_sparse import sum_over_replicas
 from keras_pkm.optimizers.row_sparse import to_slices
 from keras_pkm.optimizers.row_sparse import to_tensor
+from keras_pkm.optimizers.row_update import update_read_rows
 
 logger = logging.getLogger(__name__)
 
@@ -285,17 +285,12 @@ class PKMAdam(keras.optimizers.Adam):
         rate = ops.cast(self.memory_learning_rate, "float32")
         alpha = rate * tf.sqrt(1 - self.beta_2**step) / (1 - self.beta_1**step)
 
-        def update(rows, gradient):
-            m = tf.gather(momentums, rows)
+        def update(gradient, values, m, v):
             m += (gradient - m) * (1 - self.beta_1)
-            v = tf.gather(velocities, rows)
             v += (tf.square(gradient) - v) * (1 - self.beta_2)
-            delta = alpha * m / (tf.sqrt(v) + self.epsilon)
-            momentums.scatter_update(tf.IndexedSlices(m, rows))
-            velocities.scatter_update(tf.IndexedSlices(v, rows))
-            values.scatter_sub(tf.IndexedSlices(delta, rows))
+            return values - alpha * m / (tf.sqrt(v) + self.epsilon), m, v
 
-        for_read_rows(gradient, update)
+        update_read_rows((values, momentums, velocities), gradient, update)
 
     def get_config(self):
         config = super().get_config()

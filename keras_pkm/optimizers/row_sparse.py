@@ -4,9 +4,6 @@ import tensorflow as tf
 
 from keras_pkm.ops.sorted_rows import deduplicate
 
-# 3 MiB: of the sizes measured the fastest, on a CPU.
-_PART_FLOATS = 3 * 2**18
-
 
 def to_slices(gradient):
     """The gradient of a table as slices that name each row at most once."""
@@ -59,42 +56,6 @@ def clip_by_value(gradient, limit):
             gradient.dense_shape,
         )
     return tf.clip_by_value(gradient, -limit, limit)
-
-
-def for_read_rows(gradient, update):
-    """Calls `update` with all rows of a table that were read, part by part.
-
-    A row counts as read if its gradient is not all zero: one that only padding
-    read does not. The parts are so small that what an update computes of them
-    stays in the processor's caches, which is faster and bounds its memory.
-
-    Args:
-        gradient: deduplicated `tf.IndexedSlices`.
-        update: A function of an int tensor `(rows,)` and a float tensor
-            `(rows, width)`, their gradients.
-    """
-    count, width = tf.unstack(tf.shape(gradient.values))
-    size = tf.maximum(1, _PART_FLOATS // width)
-
-    def part(start):
-        rows = gradient.indices[start : start + size]
-        values = gradient.values[start : start + size]
-        read = tf.reduce_any(values != 0, axis=-1)
-        update(
-            *tf.cond(
-                tf.reduce_all(read),
-                lambda: (rows, values),
-                lambda: (
-                    tf.boolean_mask(rows, read),
-                    tf.boolean_mask(values, read),
-                ),
-            )
-        )
-        return (start + size,)
-
-    tf.while_loop(
-        lambda start: start < count, part, (0,), parallel_iterations=1
-    )
 
 
 def _values(gradient):

@@ -1,0 +1,36 @@
+"""Updates the rows of tables that a batch read, and no others."""
+
+import tensorflow as tf
+
+from keras_pkm.ops.cpu_forms import use_cpu_forms
+from keras_pkm.optimizers.cpu_row_update import update_in_blocks
+
+
+def update_read_rows(tables, gradient, update):
+    """Replaces the rows of some tables that were read.
+
+    A row counts as read if its gradient is not all zero: one that only padding
+    read does not.
+
+    Args:
+        tables: tuple of `tf.Variable`s of one shape, `(num_slots, width)`.
+        gradient: deduplicated `tf.IndexedSlices`.
+        update: A pure function of a float tensor `(rows, width)`, the rows'
+            gradients, and as many such tensors as there are tables, their
+            rows. It returns the rows' new values, in the order of the tables.
+    """
+    if use_cpu_forms():
+        update_in_blocks(tables, gradient, update)
+    else:
+        _update_at_once(tables, gradient, update)
+
+
+def _update_at_once(tables, gradient, update):
+    read = tf.reduce_any(gradient.values != 0, axis=-1)
+    rows = tf.boolean_mask(gradient.indices, read)
+    updated = update(
+        tf.boolean_mask(gradient.values, read),
+        *(tf.gather(table, rows) for table in tables),
+    )
+    for table, new in zip(tables, updated):
+        table.scatter_update(tf.IndexedSlices(new, rows))
