@@ -12,6 +12,7 @@ from benchmarks.in_turn import Contender
 from benchmarks.in_turn import time_in_turn
 from benchmarks.report import report
 from benchmarks.report import spread
+from benchmarks.report import write
 from benchmarks.sizes import BASE
 from benchmarks.sizes import LARGE
 from benchmarks.sizes import BertSizes
@@ -83,6 +84,7 @@ def main(
                         ),
                     }
                 )
+                write("inference", table, output)
                 progress.update()
     report("inference", table, output)
 

@@ -17,6 +17,7 @@ from benchmarks.in_turn import Contender
 from benchmarks.in_turn import time_in_turn
 from benchmarks.report import report
 from benchmarks.report import spread
+from benchmarks.report import write
 from benchmarks.sizes import MemorySizes
 
 TASKS = ("forward", "forward + backward", "train step")
@@ -127,6 +128,7 @@ def main(
         for count, peer in progress:
             progress.set_description(f"{count:,} tokens, {peer[0]}")
             table += compare(sizes, count, peer, rounds)
+            write("layer", table, output)
     report("layer", table, output)
 
 

@@ -33,11 +33,24 @@ def machine() -> dict[str, Any]:
 def report(name: str, rows: list[dict[str, Any]], directory: pathlib.Path):
     """Prints rows as a Markdown table and writes them.
 
+    Args: as of `write`.
+    """
+    print(write(name, rows, directory))
+
+
+def write(
+    name: str, rows: list[dict[str, Any]], directory: pathlib.Path
+) -> str:
+    """Writes rows, those that there are so far; long runs lose nothing.
+
     Args:
         name: Of the files `NAME.md` and `NAME.json`, which get the machine,
             too.
         rows: The table's, with its columns' names.
         directory: Where the files go. It is made if it is not there.
+
+    Returns:
+        The text of `NAME.md`.
     """
     where = machine()
     versions = ", ".join(f"{k} {v}" for k, v in where["versions"].items())
@@ -46,12 +59,12 @@ def report(name: str, rows: list[dict[str, Any]], directory: pathlib.Path):
         f"{where['processor']}, {where['threads']} threads, "
         f"{', '.join(where['devices'])}; {versions}\n"
     )
-    print(text)
     directory.mkdir(parents=True, exist_ok=True)
     (directory / f"{name}.md").write_text(text)
     (directory / f"{name}.json").write_text(
         json.dumps({**where, "rows": rows}, indent=2) + "\n"
     )
+    return text
 
 
 def spread(median: float, least: float, largest: float) -> str:

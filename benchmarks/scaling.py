@@ -21,6 +21,7 @@ from benchmarks.in_turn import Contender
 from benchmarks.in_turn import time_in_turn
 from benchmarks.report import report
 from benchmarks.report import spread
+from benchmarks.report import write
 from benchmarks.sizes import BASE
 from benchmarks.sizes import BertSizes
 from benchmarks.sizes import MemorySizes
@@ -111,6 +112,7 @@ def main(
                 "peak MiB": timing.peak_bytes and timing.peak_bytes >> 20,
             }
         )
+        write("scaling", table, output)
     report("scaling", table, output)
     plot(table, output / "scaling.png")
 

@@ -13,6 +13,7 @@ from benchmarks.in_turn import Contender
 from benchmarks.in_turn import time_in_turn
 from benchmarks.report import report
 from benchmarks.report import spread
+from benchmarks.report import write
 from benchmarks.sizes import BASE
 from benchmarks.sizes import BertSizes
 
@@ -86,6 +87,7 @@ def main(
                 "peak MiB": _mib(second.peak_bytes),
             }
         )
+        write("training", table, output)
     report("training", table, output)
 
 

@@ -79,6 +79,15 @@ def test_scaling(tmp_path):
     assert (tmp_path / "scaling.png").stat().st_size > 1000
 
 
+def test_formulations(tmp_path):
+    report = run("formulations.py", f"{LAYER} --tokens 16", tmp_path)
+    first = {}
+    for row in report["rows"]:
+        first.setdefault(row["part"], row["times slower"])
+    assert len(first) == 7
+    assert set(first.values()) == {"1 (1-1)"}
+
+
 def test_a_contender_that_fails_names_itself():
     from benchmarks.in_turn import Contender
     from benchmarks.in_turn import time_in_turn

@@ -22,10 +22,14 @@ def update_read_rows(tables, gradient, update):
     if use_cpu_forms():
         update_in_blocks(tables, gradient, update)
     else:
-        _update_at_once(tables, gradient, update)
+        update_at_once(tables, gradient, update)
 
 
-def _update_at_once(tables, gradient, update):
+def update_at_once(tables, gradient, update):
+    """Replaces the rows that were read by TensorFlow's own operations.
+
+    Args: as of `update_read_rows`.
+    """
     read = tf.reduce_any(gradient.values != 0, axis=-1)
     rows = tf.boolean_mask(gradient.indices, read)
     updated = update(

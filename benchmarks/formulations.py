@@ -1,0 +1,230 @@
+"""Times the ways to compute the parts of a memory layer, one beside the other.
+
+    python benchmarks/formulations.py
+
+Of each part the first row is what the layer does on CPUs; it was chosen by this
+table. Two rows say what the machine can do at most.
+"""
+
+import functools
+import pathlib
+import statistics
+import time
+
+import keras
+import numpy as np
+import tensorflow as tf
+import tyro
+from tqdm import tqdm
+
+from benchmarks.report import report
+from benchmarks.report import spread
+from benchmarks.report import write
+from benchmarks.sizes import MemorySizes
+from keras_pkm.ops import cpu_sums
+from keras_pkm.ops import stock_sums
+from keras_pkm.ops.product_key_search import product_key_search
+from keras_pkm.optimizers import cpu_row_update
+from keras_pkm.optimizers import row_update
+
+
+def parts(sizes: MemorySizes, tokens: int) -> dict[str, dict]:
+    """Returns the ways to compute each part, the one in use first."""
+    slots_of_table = sizes.num_sub_keys**2
+    reads = sizes.num_heads * sizes.top_k
+    rng = np.random.default_rng(0)
+
+    def normal(*shape):
+        seed = rng.integers(2**31, size=2)
+        return tf.random.stateless_normal(shape, seed)
+
+    table, *moments = (
+        tf.Variable(normal(slots_of_table, sizes.width) ** 2) for _ in range(3)
+    )
+    slots = tf.constant(
+        rng.integers(slots_of_table, size=(tokens, reads)), "int32"
+    )
+    weights = normal(tokens, reads)
+    upstream = normal(tokens, sizes.width)
+    shape = table.shape
+
+    def xla(function):
+        return tf.function(function, jit_compile=True, autograph=False)
+
+    def gather_and_product(slots, weights):
+        return tf.einsum(
+            "tj,tjw->tw", weights, stock_sums.gather(table.handle, slots)
+        )
+
+    def in_blocks(size):
+        blocks = [
+            tf.reshape(tensor, (-1, size, tensor.shape[1]))
+            for tensor in (slots, weights)
+        ]
+        return tf.map_fn(
+            lambda block: gather_and_product(*block),
+            blocks,
+            fn_output_signature="float32",
+        )
+
+    gradient = stock_sums.table_gradient(shape, slots, weights, upstream)
+    tables = (table, *moments)
+
+    def adam(gradient, values, m, v):
+        m += (gradient - m) * 0.1
+        v += (tf.square(gradient) - v) * 0.001
+        return values - 1e-6 * m / (tf.sqrt(v) + 1e-7), m, v
+
+    def update_in_parts(size):
+        def part(start):
+            rows = gradient.indices[start : start + size]
+            slices = tf.IndexedSlices(
+                gradient.values[start : start + size], rows
+            )
+            row_update.update_at_once(tables, slices, adam)
+            return (start + size,)
+
+        tf.while_loop(
+            lambda start: start < tf.size(gradient.indices),
+            part,
+            (0,),
+            parallel_iterations=1,
+        )
+
+    scores = normal(2 * sizes.num_heads * tokens, sizes.num_sub_keys)
+    kth = sizes.num_sub_keys - sizes.top_k
+
+    def nth_element():
+        lowest = tf.raw_ops.NthElement(input=scores, n=kth)[:, None]
+        return tf.boolean_mask(scores, scores >= lowest)
+
+    queries = normal(tokens, sizes.num_heads, sizes.key_dim)
+    sub_keys = normal(
+        sizes.num_heads, 2, sizes.num_sub_keys, sizes.key_dim // 2
+    )
+    of_scores = normal(tokens, sizes.num_heads, sizes.top_k)
+
+    def search():
+        with tf.GradientTape() as tape:
+            tape.watch((queries, sub_keys))
+            _, found = product_key_search(queries, sub_keys, sizes.top_k)
+        return tape.gradient(found, (queries, sub_keys), of_scores)
+
+    def search_densely():
+        from keras_pkm.ops.product_key_search import _search
+
+        with tf.GradientTape() as tape:
+            tape.watch((queries, sub_keys))
+            _, found = _search(sizes.top_k, queries, sub_keys)
+        return tape.gradient(found, (queries, sub_keys), of_scores)
+
+    kernel = normal(sizes.width, sizes.num_heads * sizes.key_dim)
+    cases = {
+        "weighted sum of rows": {
+            "XLA, 8 reads at a time": lambda: cpu_sums.weighted_sum(
+                table.handle, shape, slots, weights
+            ),
+            "gather, product": lambda: gather_and_product(slots, weights),
+            "gather, product, compiled by XLA": functools.partial(
+                xla(gather_and_product), slots, weights
+            ),
+            "gather, product, 16 tokens at a time": lambda: in_blocks(16),
+        },
+        "gradient of the weights": {
+            "XLA, a token at a time": lambda: cpu_sums.weights_gradient(
+                table.handle, shape, slots, upstream
+            ),
+            "gather, product": lambda: stock_sums.weights_gradient(
+                table.handle, shape, slots, upstream
+            ),
+        },
+        "gradient of the table": {
+            "sort, product with a sparse matrix": lambda: (
+                cpu_sums.table_gradient(shape, slots, weights, upstream)
+            ),
+            "sort, segment sum": lambda: stock_sums.table_gradient(
+                shape, slots, weights, upstream
+            ),
+        },
+        f"update of the {len(gradient.indices):,} rows": {
+            "XLA, in place": lambda: cpu_row_update.update_in_blocks(
+                tables, gradient, adam
+            ),
+            "gather, scatter": lambda: row_update.update_at_once(
+                tables, gradient, adam
+            ),
+            "gather, scatter, 1,024 rows at a time": lambda: update_in_parts(
+                1024
+            ),
+        },
+        f"best {sizes.top_k} of {sizes.num_sub_keys}": {
+            "top_k": lambda: tf.math.top_k(scores, sizes.top_k),
+            "top_k, compiled by XLA": xla(
+                lambda: tf.math.top_k(scores, sizes.top_k)
+            ),
+            "nth element, mask, unsorted": nth_element,
+        },
+        "search, forward and backward": {
+            "backward as products with a sparse matrix": search,
+            "backward of all scores": search_densely,
+        },
+        "the machine": {
+            "product with the query projection": lambda: upstream @ kernel,
+            "copy of a table": lambda: tf.raw_ops.DeepCopy(x=moments[0]),
+        },
+    }
+    return {
+        part: {
+            name: tf.function(function, autograph=False)
+            for name, function in ways.items()
+        }
+        for part, ways in cases.items()
+    }
+
+
+def main(
+    sizes: MemorySizes = MemorySizes(),
+    tokens: int = 2048,
+    rounds: int = 11,
+    output: pathlib.Path = pathlib.Path("runs/benchmarks"),
+):
+    """Times the ways to compute the parts of a memory layer.
+
+    Args:
+        sizes: Of the layer.
+        tokens: In a batch.
+        rounds: Rounds in which all ways of a part are timed in turn, once each.
+        output: Directory for formulations.md and formulations.json.
+    """
+    keras.utils.set_random_seed(0)
+    table = []
+    for part, ways in tqdm(parts(sizes, tokens).items(), disable=None):
+        seconds = {name: [] for name in ways}
+        for function in ways.values():
+            function()
+            function()
+        for _ in range(rounds):
+            for name, function in ways.items():
+                begin = time.perf_counter()
+                function()
+                tf.test.experimental.sync_devices()
+                seconds[name].append(time.perf_counter() - begin)
+        first = next(iter(seconds.values()))
+        for name, times in seconds.items():
+            ratios = [a / b for a, b in zip(times, first)]
+            table.append(
+                {
+                    "part": part,
+                    "way": name,
+                    "ms": f"{1e3 * statistics.median(times):.1f}",
+                    "times slower": spread(
+                        statistics.median(ratios), min(ratios), max(ratios)
+                    ),
+                }
+            )
+        write("formulations", table, output)
+    report("formulations", table, output)
+
+
+if __name__ == "__main__":
+    tyro.cli(main)
