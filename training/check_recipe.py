@@ -1,7 +1,7 @@
 """Finds what is impossible in a recipe before anything is written."""
 
 from keras_pkm.layers import ProductKeyMemory
-from keras_pkm.models.pkm_bert_backbone import check_memory_layers
+from keras_pkm.models.pkm_backbone import check_memory_layers
 from training.recipes import PretrainingRecipe
 from training.user_error import UserError
 

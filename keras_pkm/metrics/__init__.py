@@ -1,5 +1,6 @@
-"""Metrics of how a memory is used."""
+"""Metrics: how a memory is used, and what Keras lacks for GLUE."""
 
+from keras_pkm.metrics.matthews_correlation import MatthewsCorrelation
 from keras_pkm.metrics.memory_usage import MemoryUsage
 
-__all__ = ["MemoryUsage"]
+__all__ = ["MatthewsCorrelation", "MemoryUsage"]

@@ -4,6 +4,20 @@ from keras_pkm.models.memory_probe import MemoryProbe
 from keras_pkm.models.pkm_bert_backbone import PKMBertBackbone
 from keras_pkm.models.pkm_bert_masked_lm import PKMBertMaskedLM
 from keras_pkm.models.pkm_bert_text_classifier import PKMBertTextClassifier
+from keras_pkm.models.pkm_distil_bert_backbone import PKMDistilBertBackbone
+from keras_pkm.models.pkm_distil_bert_masked_lm import PKMDistilBertMaskedLM
+from keras_pkm.models.pkm_distil_bert_text_classifier import (
+    PKMDistilBertTextClassifier,
+)
+from keras_pkm.models.pkm_roberta_backbone import PKMRobertaBackbone
+from keras_pkm.models.pkm_roberta_masked_lm import PKMRobertaMaskedLM
+from keras_pkm.models.pkm_roberta_text_classifier import (
+    PKMRobertaTextClassifier,
+)
+from keras_pkm.models.question_answerer import PKMBertQuestionAnswerer
+from keras_pkm.models.question_answerer import PKMDistilBertQuestionAnswerer
+from keras_pkm.models.question_answerer import PKMRobertaQuestionAnswerer
+from keras_pkm.models.question_answerer import QuestionAnswerer
 from keras_pkm.models.warm_start import WarmStartReport
 from keras_pkm.models.warm_start import copy_matching_weights
 
@@ -11,7 +25,17 @@ __all__ = [
     "MemoryProbe",
     "PKMBertBackbone",
     "PKMBertMaskedLM",
+    "PKMBertQuestionAnswerer",
     "PKMBertTextClassifier",
+    "PKMDistilBertBackbone",
+    "PKMDistilBertMaskedLM",
+    "PKMDistilBertQuestionAnswerer",
+    "PKMDistilBertTextClassifier",
+    "PKMRobertaBackbone",
+    "PKMRobertaMaskedLM",
+    "PKMRobertaQuestionAnswerer",
+    "PKMRobertaTextClassifier",
+    "QuestionAnswerer",
     "WarmStartReport",
     "copy_matching_weights",
 ]

@@ -3,15 +3,16 @@
 import keras
 import keras_hub
 
-from keras_pkm.models.distributed_training import DistributedTraining
 from keras_pkm.models.pkm_bert_backbone import PKMBertBackbone
+from keras_pkm.models.pkm_task import PKMMaskedLM
 
 
 @keras.saving.register_keras_serializable("keras_pkm")
-class PKMBertMaskedLM(DistributedTraining, keras_hub.models.BertMaskedLM):
+class PKMBertMaskedLM(PKMMaskedLM, keras_hub.models.BertMaskedLM):
     """`keras_hub.models.BertMaskedLM` for a backbone with memory.
 
-    It behaves as that class does, and trains under `tf.distribute`, too.
+    It behaves as that class does, and trains under `tf.distribute`, too; its
+    head has the epsilon of the backbone's layer norms, as the original has.
     `keras_hub.models.MaskedLM.from_preset` gives this class for presets that
     hold a `keras_pkm.models.PKMBertBackbone`.
 

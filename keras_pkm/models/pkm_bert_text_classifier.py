@@ -3,14 +3,12 @@
 import keras
 import keras_hub
 
-from keras_pkm.models.distributed_training import DistributedTraining
 from keras_pkm.models.pkm_bert_backbone import PKMBertBackbone
+from keras_pkm.models.pkm_task import PKMTask
 
 
 @keras.saving.register_keras_serializable("keras_pkm")
-class PKMBertTextClassifier(
-    DistributedTraining, keras_hub.models.BertTextClassifier
-):
+class PKMBertTextClassifier(PKMTask, keras_hub.models.BertTextClassifier):
     """`keras_hub.models.BertTextClassifier` for a backbone with memory.
 
     It behaves as that class does, and trains under `tf.distribute`, too.

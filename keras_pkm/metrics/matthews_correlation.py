@@ -1,0 +1,94 @@
+"""Matthews correlation of predicted and true classes."""
+
+import keras
+from keras import ops
+
+
+@keras.saving.register_keras_serializable("keras_pkm")
+class MatthewsCorrelation(keras.metrics.Metric):
+    """Correlation of predicted and true classes, the measure of CoLA.
+
+    With the confusion matrix C (rows: true classes), its trace c, its sum s,
+    the sums tₖ of its rows and pₖ of its columns,
+
+        (c s - Σ tₖ pₖ) / √((s² - Σ pₖ²) (s² - Σ tₖ²))
+
+    which is 1 for perfect predictions and around 0 for those that know nothing
+    of the truth. It is 0 if all predictions, or all labels, are of one class.
+    Counts, and with them the result, are those of the whole data, not means
+    over batches.
+
+    Args:
+        num_classes: int. Defaults to `2`.
+        name: str. Defaults to `"matthews_correlation"`.
+        dtype: accepted as in other metrics. Counts are float64.
+
+    Example:
+
+    >>> metric = keras_pkm.metrics.MatthewsCorrelation()
+    >>> logits = [[2.0, 1.0], [0.5, 3.0], [0.1, 0.2], [1.0, -1.0]]
+    >>> metric.update_state([0, 1, 0, 0], logits)
+    >>> round(float(metric.result()), 4)
+    0.5774
+
+    References:
+
+    - [Matthews, 1975](https://doi.org/10.1016/0005-2795(75)90109-9)
+    - [Gorodkin, 2004](https://doi.org/10.1016/j.compbiolchem.2004.09.006),
+      for more than two classes.
+    """
+
+    def __init__(self, num_classes=2, name="matthews_correlation", dtype=None):
+        super().__init__(name=name, dtype=dtype)
+        if num_classes < 2:
+            raise ValueError(
+                "`num_classes` must be at least 2. "
+                f"Received: num_classes={num_classes}."
+            )
+        self.num_classes = int(num_classes)
+        self._confusion = self.add_variable(
+            (self.num_classes, self.num_classes),
+            initializer="zeros",
+            dtype="float64",
+            name="confusion",
+        )
+
+    def update_state(self, y_true, y_pred, sample_weight=None):
+        """Counts one batch.
+
+        Args:
+            y_true: int tensor of shape `(batch,)` or `(batch, 1)`, the classes.
+            y_pred: float tensor of shape `(batch, num_classes)`, logits or
+                probabilities: the class of the largest counts.
+            sample_weight: optional tensor of the shape of `y_true`.
+        """
+        y_true = ops.reshape(ops.cast(y_true, "int32"), (-1,))
+        y_pred = ops.cast(ops.argmax(y_pred, axis=-1), "int32")
+        y_pred = ops.reshape(y_pred, (-1,))
+        if sample_weight is None:
+            weights = ops.ones_like(y_true, "float64")
+        else:
+            weights = ops.reshape(ops.cast(sample_weight, "float64"), (-1,))
+        cells = ops.segment_sum(
+            weights, y_true * self.num_classes + y_pred, self.num_classes**2
+        )
+        self._confusion.assign_add(
+            ops.reshape(cells, (self.num_classes, self.num_classes))
+        )
+
+    def result(self):
+        confusion = ops.convert_to_tensor(self._confusion)
+        total = ops.sum(confusion)
+        true, predicted = ops.sum(confusion, axis=1), ops.sum(confusion, axis=0)
+        numerator = ops.trace(confusion) * total - ops.sum(true * predicted)
+        squared = (total**2 - ops.sum(predicted**2)) * (
+            total**2 - ops.sum(true**2)
+        )
+        return ops.where(
+            squared > 0,
+            numerator / ops.sqrt(ops.where(squared > 0, squared, 1.0)),
+            0.0,
+        )
+
+    def get_config(self):
+        return {"num_classes": self.num_classes, "name": self.name}

@@ -1,0 +1,321 @@
+"""Reads models from the directories of Hugging Face's transformers.
+
+Such a directory holds `config.json`, `model.safetensors` (or shards of it with
+their index) and the vocabulary. One table a family says which of its modules
+is which of ours; the rest follows from the names of weights.
+"""
+
+import dataclasses
+import json
+import logging
+import pathlib
+
+import numpy as np
+
+logger = logging.getLogger(__name__)
+
+_BERT_LAYER = {
+    "self_attention_layer/query": "attention.self.query",
+    "self_attention_layer/key": "attention.self.key",
+    "self_attention_layer/value": "attention.self.value",
+    "self_attention_layer/attention_output": "attention.output.dense",
+    "self_attention_layer_norm": "attention.output.LayerNorm",
+    "feedforward_intermediate_dense": "intermediate.dense",
+    "feedforward_output_dense": "output.dense",
+    "feedforward_layer_norm": "output.LayerNorm",
+}
+_BERT_SIZES = {
+    "vocabulary_size": "vocab_size",
+    "num_layers": "num_hidden_layers",
+    "num_heads": "num_attention_heads",
+    "hidden_dim": "hidden_size",
+    "intermediate_dim": "intermediate_size",
+    "dropout": "hidden_dropout_prob",
+    "max_sequence_length": "max_position_embeddings",
+}
+_ACTIVATIONS = {
+    "gelu": "gelu",
+    "gelu_new": "gelu_approximate",
+    "gelu_pytorch_tanh": "gelu_approximate",
+}
+# Leaves of our weights and of theirs.
+_LEAVES = {
+    "embeddings": "weight",
+    "kernel": "weight",
+    "bias": "bias",
+    "gamma": "weight",
+    "beta": "bias",
+    "output_bias": "bias",
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Family:
+    """Where the weights of a kind of model are.
+
+    Attributes:
+        prefix: str. What the names of a model with a head begin with.
+        sizes: dict, from our arguments to names in `config.json`.
+        activation: str. The name of the activation there.
+        layer: str. The modules of encoder layer `{}`.
+        in_layer: dict, from our modules in a layer to theirs.
+        modules: dict, from all other modules of ours to theirs.
+        layer_norm_epsilon: float. The only one that the backbone has.
+        reserved_positions: int. Rows before the first position's.
+    """
+
+    prefix: str
+    sizes: dict
+    activation: str
+    layer: str
+    in_layer: dict
+    modules: dict
+    layer_norm_epsilon: float = 1e-12
+    reserved_positions: int = 0
+
+
+FAMILIES = {
+    "bert": Family(
+        prefix="bert.",
+        sizes={**_BERT_SIZES, "num_segments": "type_vocab_size"},
+        activation="hidden_act",
+        layer="encoder.layer.{}.",
+        in_layer=_BERT_LAYER,
+        modules={
+            "token_embedding": "embeddings.word_embeddings",
+            "position_embedding": "embeddings.position_embeddings",
+            "segment_embedding": "embeddings.token_type_embeddings",
+            "embeddings_layer_norm": "embeddings.LayerNorm",
+            "pooled_dense": "pooler.dense",
+            "mlm_head/intermediate_dense": "cls.predictions.transform.dense",
+            "mlm_head/intermediate_layer_norm": (
+                "cls.predictions.transform.LayerNorm"
+            ),
+            "mlm_head": "cls.predictions",
+        },
+    ),
+    "distilbert": Family(
+        prefix="distilbert.",
+        sizes={
+            "vocabulary_size": "vocab_size",
+            "num_layers": "n_layers",
+            "num_heads": "n_heads",
+            "hidden_dim": "dim",
+            "intermediate_dim": "hidden_dim",
+            "dropout": "dropout",
+            "max_sequence_length": "max_position_embeddings",
+        },
+        activation="activation",
+        layer="transformer.layer.{}.",
+        in_layer={
+            "self_attention_layer/query": "attention.q_lin",
+            "self_attention_layer/key": "attention.k_lin",
+            "self_attention_layer/value": "attention.v_lin",
+            "self_attention_layer/attention_output": "attention.out_lin",
+            "self_attention_layer_norm": "sa_layer_norm",
+            "feedforward_intermediate_dense": "ffn.lin1",
+            "feedforward_output_dense": "ffn.lin2",
+            "feedforward_layer_norm": "output_layer_norm",
+        },
+        modules={
+            "token_and_position_embedding/token_embedding": (
+                "embeddings.word_embeddings"
+            ),
+            "token_and_position_embedding/position_embedding": (
+                "embeddings.position_embeddings"
+            ),
+            "embeddings_layer_norm": "embeddings.LayerNorm",
+            "mlm_head/intermediate_dense": "vocab_transform",
+            "mlm_head/intermediate_layer_norm": "vocab_layer_norm",
+            "mlm_head": "vocab_projector",
+        },
+    ),
+    "roberta": Family(
+        prefix="roberta.",
+        sizes=_BERT_SIZES,
+        activation="hidden_act",
+        layer="encoder.layer.{}.",
+        in_layer=_BERT_LAYER,
+        modules={
+            "embeddings/token_embedding": "embeddings.word_embeddings",
+            "embeddings/position_embedding": "embeddings.position_embeddings",
+            "embeddings_layer_norm": "embeddings.LayerNorm",
+            "mlm_head/intermediate_dense": "lm_head.dense",
+            "mlm_head/intermediate_layer_norm": "lm_head.layer_norm",
+            "mlm_head": "lm_head",
+        },
+        layer_norm_epsilon=1e-5,
+        # Positions of RoBERTa begin after that of padding, 1.
+        reserved_positions=2,
+    ),
+}
+
+
+def is_hugging_face_directory(preset) -> bool:
+    """Whether `preset` is a local directory of transformers."""
+    path = pathlib.Path(preset) / "config.json"
+    return path.is_file() and "model_type" in json.loads(path.read_text())
+
+
+class HuggingFaceDirectory:
+    """A model of transformers on disk.
+
+    Args:
+        path: The directory.
+        family: str. The kind of model that is expected: a key of `FAMILIES`.
+
+    Raises:
+        ValueError: it holds another kind of model.
+    """
+
+    def __init__(self, path, family):
+        self.path = pathlib.Path(path)
+        self.family = FAMILIES[family]
+        self._config = json.loads((self.path / "config.json").read_text())
+        found = self._config["model_type"]
+        if found != family:
+            raise ValueError(
+                f"'{self.path}' must hold a model of type '{family}'. "
+                f"Received: model_type '{found}' in its config.json. Use the "
+                "class of that model."
+            )
+
+    def backbone_config(self) -> dict:
+        """Returns the arguments of the backbone.
+
+        Raises:
+            ValueError: an argument is missing in `config.json`, or of a kind
+                that the backbone lacks.
+        """
+        sizes = {
+            ours: self._entry(theirs)
+            for ours, theirs in self.family.sizes.items()
+        }
+        sizes["max_sequence_length"] -= self.family.reserved_positions
+        activation = self._entry(self.family.activation)
+        if activation not in _ACTIVATIONS:
+            raise ValueError(
+                f"`{self.family.activation}` in '{self.path}/config.json' must "
+                f"be one of {', '.join(_ACTIVATIONS)}. Received: {activation}."
+            )
+        for name, only in (
+            ("position_embedding_type", "absolute"),
+            ("layer_norm_eps", self.family.layer_norm_epsilon),
+        ):
+            if self._config.get(name, only) != only:
+                raise ValueError(
+                    f"`{name}` in '{self.path}/config.json' must be {only!r}. "
+                    f"Received: {self._config[name]!r}."
+                )
+        return {**sizes, "activation": _ACTIVATIONS[activation]}
+
+    def _entry(self, name):
+        if name not in self._config:
+            raise ValueError(
+                f"'{self.path}/config.json' must have an entry `{name}`. "
+                f"Received: {', '.join(self._config)}."
+            )
+        return self._config[name]
+
+    def load_weights(self, model, optional=()):
+        """Gives a model the directory's weights.
+
+        Weights of memories keep their initial values, and those of
+        feed-forward networks that a memory replaces are left out.
+
+        Args:
+            model: backbone or masked-LM task of this family.
+            optional: tuple of str. Modules that checkpoints may lack.
+
+        Raises:
+            ValueError: a tensor is missing or has another shape. The model is
+                unchanged then.
+        """
+        tensors = self._read_tensors()
+        missing, values = [], []
+        for weight in model.weights:
+            path = weight.path.removeprefix(f"{model.name}/")
+            # Moving statistics of batch norms are a memory's, too.
+            if "product_key_memory/" in path:
+                continue
+            name, value = self._find(tensors, path, weight.shape)
+            if value is not None:
+                values.append((weight, value))
+            elif path.startswith(optional):
+                missing.append(path)
+            else:
+                raise ValueError(
+                    f"'{self.path}' must hold `{name}` for `{path}`. "
+                    f"Received: {len(tensors)} other tensors."
+                )
+        for weight, value in values:
+            weight.assign(value)
+        logger.info(
+            "'%s': %d weights copied.%s",
+            self.path,
+            len(values),
+            f" New: {', '.join(missing)}." if missing else "",
+        )
+
+    def _find(self, tensors, path, shape):
+        """The name of a weight there and, if it is there, its value."""
+        module, leaf = path.rsplit("/", 1)
+        first, _, rest = module.partition("/")
+        if first.startswith("transformer_layer_"):
+            number = first.removeprefix("transformer_layer_")
+            module = self.family.layer.format(number)
+            module += self.family.in_layer[rest]
+        else:
+            module = self.family.modules[module]
+        name = f"{module}.{_LEAVES[leaf]}"
+        if name not in tensors:
+            return name, None
+        value = tensors[name]
+        if module.endswith("position_embeddings"):
+            value = value[self.family.reserved_positions :]
+            segments = tensors.get("embeddings.token_type_embeddings.weight")
+            if segments is not None and len(segments) == 1:
+                # The only segment's embedding is added everywhere.
+                value = value + segments
+        if leaf == "kernel":
+            value = np.transpose(value)
+        if value.size != shape.num_elements():
+            raise ValueError(
+                f"`{name}` in '{self.path}' must have the {tuple(shape)} "
+                f"entries of `{path}`. Received: shape {value.shape}."
+            )
+        return name, value.reshape(shape)
+
+    def _read_tensors(self):
+        """All tensors by name, without the prefix of models with a head."""
+        try:
+            from safetensors.numpy import load_file
+        except ImportError as error:
+            raise ImportError(
+                "Models of transformers need the package `safetensors`. "
+                "Install it with `pip install safetensors`."
+            ) from error
+        index = self.path / "model.safetensors.index.json"
+        files = {"model.safetensors"}
+        if index.exists():
+            files = set(json.loads(index.read_text())["weight_map"].values())
+        tensors = {}
+        for file in sorted(files):
+            if not (self.path / file).exists():
+                raise ValueError(
+                    f"'{self.path}' must hold {file}. Received: "
+                    f"{', '.join(sorted(p.name for p in self.path.iterdir()))}."
+                    " Save the model with `save_pretrained` of transformers."
+                )
+            tensors.update(load_file(self.path / file))
+        return {
+            _plain_name(name, self.family): t for name, t in tensors.items()
+        }
+
+
+def _plain_name(name, family):
+    name = name.removeprefix(family.prefix)
+    for old, new in (("LayerNorm.gamma", "weight"), ("LayerNorm.beta", "bias")):
+        if name.endswith(old):
+            name = f"{name.removesuffix(old)}LayerNorm.{new}"
+    return name

@@ -1,0 +1,52 @@
+"""Text classification with `PKMDistilBertBackbone`."""
+
+import keras
+import keras_hub
+
+from keras_pkm.models.pkm_distil_bert_backbone import PKMDistilBertBackbone
+from keras_pkm.models.pkm_task import PKMTask
+
+
+@keras.saving.register_keras_serializable("keras_pkm")
+class PKMDistilBertTextClassifier(
+    PKMTask, keras_hub.models.DistilBertTextClassifier
+):
+    """`keras_hub.models.DistilBertTextClassifier` for a backbone with memory.
+
+    It behaves as that class does, and trains under `tf.distribute`, too.
+    `keras_hub.models.TextClassifier.from_preset` gives this class for presets
+    that hold a `keras_pkm.models.PKMDistilBertBackbone`.
+
+    Args:
+        backbone: `keras_pkm.models.PKMDistilBertBackbone`.
+        num_classes: int. The number of classes.
+        preprocessor: `keras_hub.models.DistilBertTextClassifierPreprocessor` or
+            `None`, if inputs are preprocessed already. Defaults to `None`.
+        **kwargs: further arguments of
+            `keras_hub.models.DistilBertTextClassifier`: `activation`,
+            `dropout`.
+
+    Example:
+
+    >>> backbone = keras_pkm.models.PKMDistilBertBackbone(
+    ...     vocabulary_size=1000,
+    ...     num_layers=4,
+    ...     num_heads=4,
+    ...     hidden_dim=64,
+    ...     intermediate_dim=128,
+    ...     memory_layers=(2, 4),
+    ...     memory={"num_sub_keys": 32, "top_k": 8, "key_dim": 16},
+    ... )
+    >>> classifier = keras_pkm.models.PKMDistilBertTextClassifier(
+    ...     backbone, num_classes=2
+    ... )
+    >>> features = {
+    ...     "token_ids": np.ones((3, 12), "int32"),
+    ...     "padding_mask": np.ones((3, 12), "int32"),
+    ... }
+    >>> classifier(features).shape
+    TensorShape([3, 2])
+    """
+
+    backbone_cls = PKMDistilBertBackbone
+    preprocessor_cls = keras_hub.models.DistilBertTextClassifierPreprocessor

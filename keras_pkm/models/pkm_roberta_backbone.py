@@ -1,0 +1,64 @@
+"""RoBERTa with product-key memory layers."""
+
+import keras
+import keras_hub
+
+from keras_pkm.models.pkm_backbone import PKMBackbone
+from keras_pkm.models.pkm_backbone import initializer
+
+
+@keras.saving.register_keras_serializable("keras_pkm")
+class PKMRobertaBackbone(PKMBackbone):
+    """A RoBERTa encoder of which some layers have a product-key memory.
+
+    It has the layers, inputs and outputs of
+    `keras_hub.models.RobertaBackbone` and equals it where there is no
+    memory.
+
+    Args: those of `keras_pkm.models.PKMBertBackbone`, without `num_segments`.
+        `activation` defaults to `"gelu"`.
+
+    Example:
+
+    >>> backbone = keras_pkm.models.PKMRobertaBackbone(
+    ...     vocabulary_size=1000,
+    ...     num_layers=4,
+    ...     num_heads=4,
+    ...     hidden_dim=64,
+    ...     intermediate_dim=128,
+    ...     memory_layers=(2, 4),
+    ...     memory={"num_sub_keys": 32, "top_k": 8, "key_dim": 16},
+    ... )
+    >>> inputs = {
+    ...     "token_ids": np.ones((2, 12), "int32"),
+    ...     "padding_mask": np.ones((2, 12), "int32"),
+    ... }
+    >>> backbone(inputs).shape
+    TensorShape([2, 12, 64])
+
+    References:
+
+    - [Kim and Jung, 2020](https://arxiv.org/abs/2010.03881)
+    - [Liu et al., 2019](https://arxiv.org/abs/1907.11692)
+    """
+
+    plain_cls = keras_hub.models.RobertaBackbone
+    hugging_face_family = "roberta"
+    layer_norm_epsilon = 1e-5
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.start_token_index = 0
+
+    def _embed(self, inputs, dtype):
+        self.embeddings = keras_hub.layers.TokenAndPositionEmbedding(
+            vocabulary_size=self.vocabulary_size,
+            sequence_length=self.max_sequence_length,
+            embedding_dim=self.hidden_dim,
+            embeddings_initializer=initializer(),
+            dtype=dtype,
+            name="embeddings",
+        )
+        self.token_embedding = self.embeddings.token_embedding
+        x = self.embeddings(inputs["token_ids"])
+        return self._normalize_embeddings(x, dtype)

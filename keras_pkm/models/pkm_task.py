@@ -1,0 +1,89 @@
+"""What the tasks of all backbones with memory have in common."""
+
+from keras_pkm.models.distributed_training import DistributedTraining
+from keras_pkm.models.hugging_face import HuggingFaceDirectory
+from keras_pkm.models.hugging_face import is_hugging_face_directory
+
+_OF_THE_BACKBONE = (
+    "memory_layers",
+    "memory_block",
+    "memory",
+    "dropout",
+    "dtype",
+)
+
+
+class PKMTask(DistributedTraining):
+    """Base of tasks: keras-hub's, for backbones with memory.
+
+    A subclass comes before the task of keras-hub in the list of its bases.
+    """
+
+    @classmethod
+    def from_preset(cls, preset, load_weights=True, **kwargs):
+        """Loads a task from a preset.
+
+        A local Hugging Face directory gives the backbone and the preprocessor;
+        a masked-LM task gets its head, too. `memory_layers`, `memory_block`
+        and `memory` add memory to it.
+
+        Args:
+            preset: str. A local preset directory, a local directory of
+                transformers, or any other name that
+                `keras_hub.models.Task.from_preset` takes.
+            load_weights: bool. Whether to load the weights, too. Defaults to
+                `True`.
+            **kwargs: arguments of the task or its backbone.
+
+        Returns:
+            A task of this class.
+        """
+        if not is_hugging_face_directory(preset):
+            return super().from_preset(
+                preset, load_weights=load_weights, **kwargs
+            )
+        of_backbone = {
+            name: kwargs.pop(name)
+            for name in _OF_THE_BACKBONE
+            if name in kwargs
+        }
+        backbone = cls.backbone_cls.from_preset(
+            preset, load_weights=False, **of_backbone
+        )
+        if "preprocessor" not in kwargs:
+            kwargs["preprocessor"] = cls.preprocessor_cls.from_preset(
+                preset, sequence_length=min(512, backbone.max_sequence_length)
+            )
+        task = cls(backbone, **kwargs)
+        if load_weights:
+            directory = HuggingFaceDirectory(
+                preset, cls.backbone_cls.hugging_face_family
+            )
+            task._load_hugging_face(directory)
+        return task
+
+    def _load_hugging_face(self, directory):
+        directory.load_weights(self.backbone, optional=("pooled_dense/",))
+
+
+class PKMMaskedLM(PKMTask):
+    """Base of masked-LM tasks.
+
+    keras-hub gives the head's layer norm an epsilon of 1e-5, while BERT's and
+    DistilBERT's is 1e-12, as that of their backbones.
+    """
+
+    def __init__(self, backbone, preprocessor=None, **kwargs):
+        super().__init__(backbone, preprocessor=preprocessor, **kwargs)
+        norm = self.masked_lm_head._intermediate_layer_norm
+        norm.epsilon = backbone.layer_norm_epsilon
+
+    def _load_hugging_face(self, directory):
+        if self.backbone.activation != "gelu":
+            raise ValueError(
+                f"'{directory.path}' must have the activation 'gelu' for its "
+                "masked-LM head to be loaded, as keras-hub's head has. "
+                f"Received: '{self.backbone.activation}'. Load the backbone "
+                "alone, by its own `from_preset`."
+            )
+        directory.load_weights(self, optional=("pooled_dense/", "mlm_head/"))

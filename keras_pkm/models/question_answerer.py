@@ -1,0 +1,133 @@
+"""Extractive question answering: where in a paragraph the answer stands."""
+
+import keras
+import keras_hub
+
+from keras_pkm.models.pkm_bert_backbone import PKMBertBackbone
+from keras_pkm.models.pkm_distil_bert_backbone import PKMDistilBertBackbone
+from keras_pkm.models.pkm_roberta_backbone import PKMRobertaBackbone
+from keras_pkm.models.pkm_task import PKMTask
+
+
+@keras.saving.register_keras_serializable("keras_pkm")
+class QuestionAnswerer(PKMTask, keras_hub.models.Task):
+    """Finds the first and the last token of an answer, as for SQuAD 1.1.
+
+    A dense layer gives each token a logit of being the first and one of being
+    the last. It takes any backbone with one sequence output, with memory or
+    without; that of presets is found by the subclasses, such as
+    `keras_pkm.models.PKMBertQuestionAnswerer`.
+
+    Args:
+        backbone: backbone of keras-hub or `keras_pkm.models`, whose output is
+            a tensor of shape `(batch, length, dim)` or a dict that has one as
+            `"sequence_output"`.
+        preprocessor: `None`, or a `keras_hub.models.Preprocessor` that makes
+            the backbone's inputs. Defaults to `None`.
+
+    Returns:
+        A dict with `"start"` and `"end"`, float32 logits of shape
+        `(batch, length)`.
+
+    Example:
+
+    >>> backbone = keras_pkm.models.PKMBertBackbone(
+    ...     vocabulary_size=1000,
+    ...     num_layers=2,
+    ...     num_heads=4,
+    ...     hidden_dim=64,
+    ...     intermediate_dim=128,
+    ...     memory_layers=(2,),
+    ...     memory={"num_sub_keys": 32, "top_k": 8, "key_dim": 16},
+    ... )
+    >>> answerer = keras_pkm.models.QuestionAnswerer(backbone)
+    >>> features = {
+    ...     "token_ids": np.ones((2, 12), "int32"),
+    ...     "segment_ids": np.zeros((2, 12), "int32"),
+    ...     "padding_mask": np.ones((2, 12), "int32"),
+    ... }
+    >>> answerer(features)["start"].shape
+    TensorShape([2, 12])
+
+    References:
+
+    - [Devlin et al., 2018](https://arxiv.org/abs/1810.04805), section 4.2.
+    """
+
+    def __init__(self, backbone, preprocessor=None, **kwargs):
+        # === Layers ===
+        self.backbone = backbone
+        self.preprocessor = preprocessor
+        self.span_dense = keras.layers.Dense(
+            2,
+            kernel_initializer=keras.initializers.TruncatedNormal(stddev=0.02),
+            # Probabilities over hundreds of tokens need float32.
+            dtype="float32",
+            name="span_dense",
+        )
+
+        # === Functional Model ===
+        outputs = backbone(backbone.input)
+        if isinstance(outputs, dict):
+            outputs = outputs["sequence_output"]
+        logits = self.span_dense(outputs)
+        super().__init__(
+            inputs=backbone.input,
+            outputs={"start": logits[..., 0], "end": logits[..., 1]},
+            **kwargs,
+        )
+
+    def compile(
+        self, optimizer="auto", loss="auto", *, metrics="auto", **kwargs
+    ):
+        """Configures the task for training.
+
+        Args:
+            optimizer: `"auto"` for Adam with a rate of 5e-5, or an optimizer.
+            loss: `"auto"` for the mean of both cross-entropies. Labels are a
+                dict with `"start"` and `"end"`, int of shape `(batch,)`.
+            metrics: `"auto"` for the accuracies of both.
+            **kwargs: further arguments of `keras.Model.compile`.
+        """
+        if optimizer == "auto":
+            optimizer = keras.optimizers.Adam(5e-5)
+        if loss == "auto":
+            loss = {
+                name: keras.losses.SparseCategoricalCrossentropy(
+                    from_logits=True
+                )
+                for name in ("start", "end")
+            }
+            kwargs.setdefault("loss_weights", {"start": 0.5, "end": 0.5})
+        if metrics == "auto":
+            metrics = {
+                name: [keras.metrics.SparseCategoricalAccuracy()]
+                for name in ("start", "end")
+            }
+        super().compile(
+            optimizer=optimizer, loss=loss, metrics=metrics, **kwargs
+        )
+
+
+@keras.saving.register_keras_serializable("keras_pkm")
+class PKMBertQuestionAnswerer(QuestionAnswerer):
+    """`keras_pkm.models.QuestionAnswerer` for `PKMBertBackbone`."""
+
+    backbone_cls = PKMBertBackbone
+    preprocessor_cls = keras_hub.models.BertTextClassifierPreprocessor
+
+
+@keras.saving.register_keras_serializable("keras_pkm")
+class PKMDistilBertQuestionAnswerer(QuestionAnswerer):
+    """`keras_pkm.models.QuestionAnswerer` for `PKMDistilBertBackbone`."""
+
+    backbone_cls = PKMDistilBertBackbone
+    preprocessor_cls = keras_hub.models.DistilBertTextClassifierPreprocessor
+
+
+@keras.saving.register_keras_serializable("keras_pkm")
+class PKMRobertaQuestionAnswerer(QuestionAnswerer):
+    """`keras_pkm.models.QuestionAnswerer` for `PKMRobertaBackbone`."""
+
+    backbone_cls = PKMRobertaBackbone
+    preprocessor_cls = keras_hub.models.RobertaTextClassifierPreprocessor

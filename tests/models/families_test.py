@@ -1,0 +1,186 @@
+"""What holds for the backbones and tasks of all families."""
+
+import keras
+import keras_hub
+import numpy as np
+import pytest
+
+import keras_pkm
+from keras_pkm.models import copy_matching_weights
+from keras_pkm.optimizers import PKMAdam
+from tests.contracts import check_config_round_trip
+from tests.contracts import fresh_rng
+from tests.models.tiny import MEMORY
+from tests.models.tiny import SIZES
+from tests.models.tiny import masked_batch
+
+families = pytest.mark.parametrize("family", ["Bert", "DistilBert", "Roberta"])
+
+
+def ours(family, kind="Backbone"):
+    return getattr(keras_pkm.models, f"PKM{family}{kind}")
+
+
+def plain(family, kind="Backbone"):
+    return getattr(keras_hub.models, f"{family}{kind}")
+
+
+def with_memory(family, **kwargs):
+    return ours(family)(
+        **{**SIZES, **kwargs}, memory_layers=(1, 3), memory=MEMORY
+    )
+
+
+def batch_for(backbone):
+    """Features, labels and weights of a masked-LM task."""
+    x, labels, weights = masked_batch(fresh_rng())
+    names = {*backbone.input, "mask_positions"}
+    return {name: x[name] for name in names}, labels, weights
+
+
+def features_for(backbone):
+    x, _, _ = batch_for(backbone)
+    return {name: x[name] for name in backbone.input}
+
+
+def assert_same(actual, expected):
+    keras.tree.map_structure(np.testing.assert_array_equal, actual, expected)
+
+
+@families
+def test_without_memory_equals_keras_hub_s(family):
+    theirs = plain(family)(**SIZES)
+    copy = ours(family)(**SIZES)
+    report = copy_matching_weights(theirs, copy)
+    assert not report.new and not report.left_over
+    assert copy.input.keys() == theirs.input.keys()
+    x = features_for(copy)
+    for training in (False, True):
+        assert_same(copy(x, training=training), theirs(x, training=training))
+
+
+@families
+@pytest.mark.parametrize("activation", ["gelu", "gelu_approximate"])
+def test_activation(family, activation):
+    backbone = with_memory(family, activation=activation)
+    for layer in backbone.transformer_layers:
+        x = np.linspace(-3, 3, 7, dtype="float32")
+        expected = keras.activations.gelu(
+            x, approximate=activation == "gelu_approximate"
+        )
+        assert_same(layer.activation(x), expected)
+    check_config_round_trip(backbone)
+
+
+@families
+def test_wrong_activation(family):
+    with pytest.raises(ValueError, match="`activation` must be .*'gelu'.*relu"):
+        with_memory(family, activation="relu")
+
+
+@families
+def test_memory_for_a_plain_preset(family, tmp_path):
+    theirs = plain(family)(**SIZES)
+    theirs.save_to_preset(str(tmp_path))
+    backbone = ours(family).from_preset(
+        str(tmp_path), memory_layers=(2,), memory=MEMORY
+    )
+    assert isinstance(backbone, ours(family))
+    assert list(backbone.memory_outputs) == [2]
+    assert_same(
+        backbone.token_embedding.embeddings, theirs.token_embedding.embeddings
+    )
+
+
+@families
+def test_another_family_s_preset(family, tmp_path):
+    other = "Roberta" if family != "Roberta" else "Bert"
+    plain(other)(**SIZES).save_to_preset(str(tmp_path))
+    with pytest.raises(
+        ValueError, match=f"`PKM{family}Backbone`.*Received: a `{other}Back"
+    ):
+        ours(family).from_preset(str(tmp_path))
+
+
+@families
+def test_masked_lm(family, tmp_path):
+    """Trains, and comes back through keras-hub's own entry point."""
+    task = ours(family, "MaskedLM")(with_memory(family))
+    x, labels, weights = batch_for(task.backbone)
+    if family == "Bert":
+        task.backbone.pooled_dense.trainable = False
+    before = [
+        layer.product_key_memory.memory_values.numpy()
+        for layer in task.backbone.transformer_layers
+        if layer.product_key_memory is not None
+    ]
+    task.compile(PKMAdam(1e-3, 1e-2))
+    task.fit(x, labels, sample_weight=weights, shuffle=False, verbose=0)
+    after = [
+        layer.product_key_memory.memory_values.numpy()
+        for layer in task.backbone.transformer_layers
+        if layer.product_key_memory is not None
+    ]
+    assert len(before) == 2
+    for old, new in zip(before, after):
+        assert not np.array_equal(old, new)
+    task.save_to_preset(str(tmp_path))
+    copy = keras_hub.models.MaskedLM.from_preset(str(tmp_path))
+    assert isinstance(copy, ours(family, "MaskedLM"))
+    assert_same(copy(x), task(x))
+
+
+@families
+def test_text_classifier(family, tmp_path):
+    task = ours(family, "TextClassifier")(with_memory(family), num_classes=3)
+    x = features_for(task.backbone)
+    labels = fresh_rng().integers(0, 3, 8)
+    task.compile(PKMAdam(), loss="sparse_categorical_crossentropy")
+    task.fit(x, labels, shuffle=False, verbose=0)
+    task.save_to_preset(str(tmp_path))
+    copy = keras_hub.models.TextClassifier.from_preset(str(tmp_path))
+    assert isinstance(copy, ours(family, "TextClassifier"))
+    assert_same(copy(x), task(x))
+
+
+@families
+@pytest.mark.parametrize("policy", ["float32", "mixed_bfloat16"])
+def test_question_answerer(family, policy, tmp_path):
+    """Learns where to look, and comes back through its own entry point."""
+    task = ours(family, "QuestionAnswerer")(with_memory(family, dtype=policy))
+    x = features_for(task.backbone)
+    labels = {"start": np.arange(8) % 4, "end": np.arange(8) % 4 + 1}
+    if family == "Bert":
+        task.backbone.pooled_dense.trainable = False
+    task.compile(PKMAdam(1e-2, 1e-2))
+    task.fit(x, labels, epochs=30, shuffle=False, verbose=0)
+    logs = task.evaluate(x, labels, return_dict=True, verbose=0)
+    assert logs["start_sparse_categorical_accuracy"] > 0.8
+    outputs = task(x)
+    assert {name: (o.shape, o.dtype) for name, o in outputs.items()} == {
+        name: ((8, 12), "float32") for name in ("start", "end")
+    }
+    task.save_to_preset(str(tmp_path))
+    copy = keras_pkm.models.QuestionAnswerer.from_preset(
+        str(tmp_path), dtype=policy
+    )
+    assert type(copy) is type(task)
+    assert_same(copy(x), outputs)
+
+
+@families
+def test_question_answerer_on_keras_hub_s_backbone(family):
+    backbone = plain(family)(**SIZES)
+    task = keras_pkm.models.QuestionAnswerer(backbone)
+    x = features_for(backbone)
+    outputs = task(x)
+    hidden = backbone(x)
+    if family == "Bert":
+        hidden = hidden["sequence_output"]
+    logits = hidden @ task.span_dense.kernel + task.span_dense.bias
+    np.testing.assert_allclose(outputs["start"], logits[..., 0], atol=1e-6)
+    np.testing.assert_allclose(outputs["end"], logits[..., 1], atol=1e-6)
+    labels = {"start": np.zeros(8, int), "end": np.ones(8, int)}
+    logs = task.evaluate(x, labels, return_dict=True, verbose=0)
+    expected = (logs["start_loss"] + logs["end_loss"]) / 2
+    np.testing.assert_allclose(logs["loss"], expected, rtol=1e-5)
