@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import tensorflow as tf
 
+from training.tfds_examples import load_tfds
 from training.user_error import UserError
 
 
@@ -35,27 +36,9 @@ def read_tfds(name: str, data_dir: str | None) -> Iterator[str]:
 
 
 def _load(name, data_dir):
-    try:
-        import tensorflow_datasets as tfds
-    except ImportError as error:
-        raise UserError(
-            f"the corpus 'tfds:{name}' needs the package tensorflow-datasets, "
-            "which cannot be imported: pip install keras-pkm[training]"
-        ) from error
-    try:
-        dataset = tfds.load(
-            name, split="train", data_dir=data_dir, download=data_dir is None
-        )
-    # tfds raises AssertionError, ValueError, network errors, and others.
-    except Exception as error:
-        reason = " ".join(str(error).split())[:200]
-        where = f"in {data_dir!r}" if data_dir else "in tfds's own folder"
-        raise UserError(
-            f"the corpus 'tfds:{name}' must be a data set that is prepared "
-            f"{where} or can be downloaded, but tfds says: {reason}: prepare "
-            f"it with `tfds build {name}` where there is a network, then pass "
-            "its folder as the data dir"
-        ) from error
+    dataset = load_tfds(
+        name, "train", data_dir, f"the corpus 'tfds:{name}'", in_order=False
+    )
     features = dataset.element_spec
     if features.get("text") != tf.TensorSpec((), tf.string):
         found = ", ".join(

@@ -1,0 +1,117 @@
+import numpy as np
+import pytest
+
+from training.bad_rows import BadRows
+from training.glue import GLUE
+from training.glue import load_glue
+from training.glue import read_tsv
+from training.user_error import UserError
+
+
+@pytest.fixture
+def glue(shared_data):
+    return shared_data / "glue"
+
+
+@pytest.mark.parametrize(
+    "name, sizes, majority",
+    [
+        ("sst2", {"train": 64_464, "dev": 872}, 0.509),
+        ("cola", {"train": 8_551, "dev": 1_043}, 0.691),
+        (
+            "mnli",
+            {"train": 10_000, "dev_matched": 9_815, "dev_mismatched": 1_000},
+            0.354,
+        ),
+        ("qqp", {"train": 8_907, "dev": 1_000}, 0.617),
+        ("qnli", {"train": 8_755, "dev": 5_463}, 0.505),
+    ],
+)
+def test_all_rows_of_glue_s_files(glue, name, sizes, majority):
+    examples = load_glue(GLUE[name], str(glue), None, BadRows())
+    assert {split: len(part) for split, part in examples.items()} == sizes
+    for part in examples.values():
+        assert all(len(texts) == len(part) for texts in part.texts)
+        assert set(part.labels) == set(range(len(GLUE[name].labels)))
+    first_dev = next(part for split, part in examples.items() if "dev" in split)
+    assert first_dev.majority_share == pytest.approx(majority, abs=0.001)
+
+
+def test_known_rows(glue):
+    dev = read_tsv(glue / "CoLA" / "dev.tsv", GLUE["cola"], BadRows())
+    assert dev.texts[0][0] == "The sailors rode the breeze clear of the rocks."
+    assert dev.labels[0] == 1
+    quoted = read_tsv(glue / "QQP" / "train.tsv", GLUE["qqp"], BadRows())
+    assert any('"' in text for text in quoted.texts[0])
+    task_directory = load_glue(
+        GLUE["sst2"], str(glue / "SST-2"), None, BadRows()
+    )
+    assert task_directory["dev"].texts[0][0].startswith("it 's a charming")
+
+
+def test_both_forms_of_mnli_s_dev_set_agree(glue):
+    whole = read_tsv(glue / "MNLI/dev_matched.tsv", GLUE["mnli"], BadRows())
+    sample = read_tsv(
+        glue / "MNLI/original_columns_sample/dev_matched.tsv",
+        GLUE["mnli"],
+        BadRows(),
+    )
+    rows = set(zip(*whole.texts, whole.labels))
+    assert len(sample) == 1000
+    assert (
+        sum(row not in rows for row in zip(*sample.texts, sample.labels)) == 0
+    )
+
+
+def write(tmp_path, text):
+    path = tmp_path / "dev.tsv"
+    path.write_bytes(text.encode())
+    return path
+
+
+def test_quotes_carriage_returns_and_a_byte_order_mark(tmp_path):
+    text = '\ufeffsentence\tlabel\r\n"so\t1\r\na "b"\t0\r\nodd\rone\t1'
+    examples = read_tsv(write(tmp_path, text), GLUE["sst2"], BadRows())
+    assert examples.texts == (['"so', 'a "b"', "odd\rone"],)
+    np.testing.assert_array_equal(examples.labels, [1, 0, 1])
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("", "line 1: the header must name sentence label, received"),
+        ("text\tlabel\na\t1\n", "line 1: the header must name sentence, "),
+        ("sentence\tlabel\n", "must hold examples, but has none"),
+        ("sentence\tlabel\na\t1\nb\t2\n", "line 3: label must be one of 0 1"),
+        ("sentence\tlabel\na\t\n", "line 2: label must be one of.*received ''"),
+        ("sentence\tlabel\na\n", "line 2: a row must have 2 columns, rec.* 1"),
+        ('sentence\tlabel\n"a\nb"\t1\n', "line 2: a row must.*quotes do not"),
+        ("sentence\tlabel\na\tb\t1\n", "line 2: a row must have 2.*received 3"),
+        ("sentence\tlabel\n \t1\n", "line 2: sentence must not be empty"),
+        ("sentence\tlabel\n\na\t1\n", "line 2: a row must have 2 columns"),
+    ],
+)
+def test_bad_files(tmp_path, text, message):
+    with pytest.raises(UserError, match=f"dev.tsv.*{message}"):
+        read_tsv(write(tmp_path, text), GLUE["sst2"], BadRows())
+
+
+def test_bad_bytes_and_missing_files(tmp_path):
+    path = tmp_path / "dev.tsv"
+    with pytest.raises(UserError, match="dev.tsv.*No such file.*GLUE's own"):
+        read_tsv(path, GLUE["sst2"], BadRows())
+    path.write_bytes(b"sentence\tlabel\nna\xefve\t1\n")
+    with pytest.raises(UserError, match="not UTF-8.*position 17"):
+        read_tsv(path, GLUE["sst2"], BadRows())
+
+
+def test_skipped_rows_are_listed(tmp_path):
+    text = "sentence\tlabel\na\t1\nb\t7\nc\nd\t0\n"
+    bad_rows = BadRows(skip=True)
+    examples = read_tsv(write(tmp_path, text), GLUE["sst2"], bad_rows)
+    assert examples.texts == (["a", "d"],)
+    assert [row.place for row in bad_rows.rows] == ["line 3", "line 4"]
+    report = bad_rows.report(shown=1)
+    assert report.startswith("2 bad rows were left out:\n- ")
+    assert "line 3: label must be one of 0 1, received '7'" in report
+    assert report.endswith("and 1 more")

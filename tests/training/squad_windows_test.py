@@ -1,0 +1,254 @@
+import dataclasses
+
+import keras_hub
+import numpy as np
+import pytest
+
+from training.bad_rows import BadRows
+from training.offset_tokenizer import make_offset_tokenizer
+from training.squad import SquadExample
+from training.squad import read_squad
+from training.squad_score import exact_match
+from training.squad_score import squad_score
+from training.squad_windows import SpecialTokens
+from training.squad_windows import WindowSizes
+from training.squad_windows import best_answers
+from training.squad_windows import make_windows
+from training.user_error import UserError
+from training.vocabulary import load_vocabulary
+from training.vocabulary import make_tokenizer
+
+CONTEXT = "The quick brown fox jumped over the lazy dog. Nobody knows why."
+# Of RoBERTa: bytes, and a merge.
+BYTES = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
+
+
+def example(question="Why?", answer="lazy dog", context=CONTEXT):
+    return SquadExample(
+        "q", question, context, (answer,), (context.index(answer),)
+    )
+
+
+def windows_of(tokenizer, *examples, **sizes):
+    sizes = WindowSizes(**{"sequence_length": 14, "stride": 3, **sizes})
+    windows = make_windows(
+        list(examples),
+        make_offset_tokenizer(tokenizer),
+        SpecialTokens.of(tokenizer),
+        sizes,
+        "dev.json",
+        BadRows(),
+        progress=False,
+    )
+    return windows, sizes
+
+
+def gold_logits(windows):
+    """Logits that a perfect model would give."""
+    logits = np.zeros((2, *windows.token_ids.shape))
+    for row, label in enumerate(windows.labels):
+        if label.any():
+            logits[0, row, label[0]] = logits[1, row, label[1]] = 10
+    return logits
+
+
+@pytest.fixture(scope="session")
+def roberta_tokenizer():
+    letters = sorted({*CONTEXT.replace(" ", "Ġ"), *"ÃĤÄéW?"})
+    firsts = sorted({word[0] for word in CONTEXT.split()[1:]})
+    merges = [*(f"Ġ {letter}" for letter in firsts), "Ġt h", "h e"]
+    merged = [merge.replace(" ", "") for merge in merges]
+    return keras_hub.models.RobertaTokenizer(
+        {t: number for number, t in enumerate([*BYTES, *letters, *merged])},
+        merges,
+    )
+
+
+@pytest.fixture(params=["bert", "roberta"])
+def any_tokenizer(request, tokenizer, roberta_tokenizer):
+    return {"bert": tokenizer, "roberta": roberta_tokenizer}[request.param]
+
+
+def test_offsets_and_ids(any_tokenizer):
+    encoding = make_offset_tokenizer(any_tokenizer).encode(
+        CONTEXT, add_special_tokens=False
+    )
+    assert encoding.ids == list(any_tokenizer(CONTEXT))
+    for (start, end), token in zip(encoding.offsets, encoding.tokens):
+        plain = token.removeprefix("##").removeprefix("Ġ")
+        assert CONTEXT[start:end].lower() == plain.lower()
+
+
+def test_accents_do_not_shift_offsets(tokenizer):
+    text = "Ein CAFÉ, cafe\u0301 — coffee"
+    encoding = make_offset_tokenizer(tokenizer).encode(
+        text, add_special_tokens=False
+    )
+    start, end = encoding.offsets[-1]
+    assert text[:end].endswith("coffee"[-(end - start) :])
+    assert encoding.ids == list(tokenizer(text))
+
+
+@pytest.mark.parametrize("answer", ["The", "lazy dog", "why", "dog. Nobody"])
+@pytest.mark.parametrize("length", [30, 40, 60, 200])
+def test_layout_and_answers(any_tokenizer, answer, length):
+    question = example(answer=answer)
+    windows, sizes = windows_of(any_tokenizer, question, sequence_length=length)
+    special = SpecialTokens.of(any_tokenizer)
+    asked = list(any_tokenizer("Why?"))
+    head = [special.start, *asked, *special.between]
+    whole = list(any_tokenizer(CONTEXT))
+    covered = set()
+    for row in range(len(windows)):
+        ids = windows.token_ids[row]
+        count = windows.padding_mask[row].sum()
+        assert list(ids[: len(head)]) == head
+        assert ids[count - 1] == special.end
+        assert (ids[count:] == special.padding).all()
+        inside = windows.starts[row] >= 0
+        assert inside.sum() == count - len(head) - 1
+        assert inside[len(head) : count - 1].all()
+        np.testing.assert_array_equal(
+            windows.segment_ids[row],
+            special.paragraph_segment
+            * ((np.arange(length) >= len(head)) & (np.arange(length) < count)),
+        )
+        covered.update(windows.starts[row][inside])
+        if windows.labels[row].any():
+            a, b = windows.labels[row]
+            start, end = windows.starts[row, a], windows.ends[row, b]
+            assert CONTEXT[start:end] == answer
+    assert len(covered) == len(whole)
+    # Each token is in the middle of one window.
+    assert windows.in_the_middle.sum() == len(whole)
+    assert windows.labels.any()
+    start, end = gold_logits(windows)
+    (best, *_) = best_answers([question], windows, start, end, sizes)["q"]
+    assert best["text"] == answer
+
+
+def test_windows_without_the_answer_point_at_the_first_token(tokenizer):
+    windows, _ = windows_of(tokenizer, example(answer="The"))
+    assert len(windows) > 2
+    assert windows.labels[0].any()
+    assert not windows.labels[-1].any()
+
+
+def test_best_answers_are_possible_ones(tokenizer):
+    """By brute force over all pairs of tokens."""
+    question = example()
+    windows, sizes = windows_of(tokenizer, question, answer_length=3)
+    rng = np.random.default_rng(0)
+    start, end = rng.normal(size=(2, *windows.token_ids.shape))
+    expected = {}
+    length = windows.token_ids.shape[1]
+    for row in range(len(windows)):
+        for a in range(length):
+            for b in range(a, min(a + 3, length)):
+                if (
+                    windows.in_the_middle[row, a]
+                    and windows.starts[row, b] >= 0
+                ):
+                    span = slice(windows.starts[row, a], windows.ends[row, b])
+                    text = CONTEXT[span]
+                    logit = start[row, a] + end[row, b]
+                    expected[text] = max(expected.get(text, -np.inf), logit)
+    ranked = sorted(expected.items(), key=lambda item: -item[1])[:5]
+    answers = best_answers([question], windows, start, end, sizes, best=1000)
+    for (text, logit), actual in zip(ranked, answers["q"]):
+        assert actual["text"] == text
+        assert actual["logit"] == pytest.approx(logit)
+    assert sum(a["probability"] for a in answers["q"]) == pytest.approx(1)
+    few = best_answers([question], windows, start, end, sizes, best=2)["q"]
+    assert len(few) == 2
+
+
+def test_a_question_that_fills_the_window(tokenizer):
+    long = example(question="Why? " * 30)
+    with pytest.raises(
+        UserError, match="dev.json, question q: .*14 tokens, re"
+    ):
+        windows_of(tokenizer, long)
+
+
+def test_other_tokenizers():
+    with pytest.raises(UserError, match="WordPiece or byte-pair"):
+        make_offset_tokenizer(object())
+
+
+@pytest.fixture(scope="session")
+def bert_tokenizer(shared_data):
+    path = shared_data / "vocab" / "bert-base-uncased-vocab.txt"
+    return make_tokenizer(load_vocabulary(str(path)))
+
+
+@pytest.fixture(scope="session")
+def dev_set(shared_data):
+    return read_squad(shared_data / "squad" / "dev-v1.1.json", BadRows())
+
+
+def test_ids_are_keras_hub_s_on_all_of_squad_s_dev_set(bert_tokenizer, dev_set):
+    texts = [*{e.context for e in dev_set}, *(e.question for e in dev_set)]
+    encodings = make_offset_tokenizer(bert_tokenizer).encode_batch(
+        texts, add_special_tokens=False
+    )
+    theirs = bert_tokenizer(texts)
+    different = [
+        text
+        for text, encoding, ids in zip(texts, encodings, theirs)
+        if encoding.ids != list(ids)
+    ]
+    assert not different
+
+
+def test_gold_spans_of_all_dev_questions(bert_tokenizer, dev_set):
+    """Through windows, n-best and text to the metric."""
+    sizes = WindowSizes(answer_length=10_000)
+    windows = make_windows(
+        dev_set,
+        make_offset_tokenizer(bert_tokenizer),
+        SpecialTokens.of(bert_tokenizer),
+        sizes,
+        "dev",
+        BadRows(),
+        progress=False,
+    )
+    start, end = gold_logits(windows)
+    best = best_answers(dev_set, windows, start, end, sizes, best=1)
+    predictions = {key: found[0]["text"] for key, found in best.items()}
+    wrong = {
+        question.id: (predictions[question.id], question.answers[0])
+        for question in dev_set
+        if not exact_match(predictions[question.id], question.answers[0])
+    }
+    print(f"{len(wrong)} of {len(dev_set)} differ: {wrong}")
+    # No answer can begin or end inside a token. "gold" in "golden" does.
+    cut = {
+        question.id
+        for question in dev_set
+        if question.id in wrong and cuts_a_token(bert_tokenizer, question)
+    }
+    assert len(wrong) == 34
+    assert wrong.keys() <= cut
+    answers = {question.id: question.answers for question in dev_set}
+    score = squad_score(predictions, answers)
+    # Of the 34, 9 are right by another of the question's answers.
+    expected = 100 * (1 - 25 / 10_570)
+    assert score["exact_match"] == pytest.approx(expected)
+
+
+def cuts_a_token(tokenizer, question):
+    encoding = make_offset_tokenizer(tokenizer).encode(
+        question.context, add_special_tokens=False
+    )
+    first = question.answer_starts[0]
+    last = first + len(question.answers[0])
+    return any(
+        start < border < end
+        for start, end in encoding.offsets
+        for border in (first, last)
+    )
+
+
+def test_sizes_are_the_paper_s():
+    assert dataclasses.astuple(WindowSizes()) == (384, 128, 30)

@@ -1,0 +1,90 @@
+"""Tokenizers that say which characters a token stands for.
+
+keras-hub's tokenizers run in TensorFlow graphs and give ids alone. The same
+vocabulary in the package `tokenizers` gives the same ids, with their places.
+"""
+
+import keras_hub
+from tokenizers import Tokenizer
+from tokenizers import decoders
+from tokenizers import models
+from tokenizers import normalizers
+from tokenizers import pre_tokenizers
+from tokenizers import processors
+
+from training.user_error import UserError
+
+
+def make_offset_tokenizer(
+    tokenizer: keras_hub.tokenizers.Tokenizer,
+) -> Tokenizer:
+    """Returns a tokenizer of the same vocabulary that keeps offsets.
+
+    Its `encode(text, add_special_tokens=False)` has `ids` and `offsets`, the
+    first character of each token and that after its last.
+
+    Args:
+        tokenizer: that of a BERT, DistilBERT or RoBERTa of keras-hub.
+
+    Raises:
+        UserError: it is of another kind.
+    """
+    if isinstance(tokenizer, keras_hub.tokenizers.WordPieceTokenizer):
+        return _word_piece(tokenizer)
+    if isinstance(tokenizer, keras_hub.tokenizers.BytePairTokenizer):
+        return _byte_pair(tokenizer)
+    raise UserError(
+        "question answering needs a model with a WordPiece or byte-pair "
+        f"tokenizer, received {type(tokenizer).__name__}: use a BERT, "
+        "DistilBERT or RoBERTa"
+    )
+
+
+def _word_piece(tokenizer):
+    ids = {
+        token: number for number, token in enumerate(tokenizer.get_vocabulary())
+    }
+    result = Tokenizer(
+        models.WordPiece(
+            ids,
+            unk_token=tokenizer.oov_token,
+            continuing_subword_prefix=tokenizer.suffix_indicator,
+        )
+    )
+    result.normalizer = normalizers.BertNormalizer(
+        lowercase=False, strip_accents=tokenizer.strip_accents
+    )
+    words = [pre_tokenizers.BertPreTokenizer()]
+    if tokenizer.lowercase:
+        words.append(pre_tokenizers.PreTokenizer.custom(_FoldCase()))
+    result.pre_tokenizer = pre_tokenizers.Sequence(words)
+    return result
+
+
+class _FoldCase:
+    """Folds the case of words as keras-hub does.
+
+    That is Unicode's NFKC_Casefold, word by word, where BERT only lowercases: ß
+    becomes ss, ½ becomes 1⁄2, ς becomes σ.
+    """
+
+    def pre_tokenize(self, words):
+        words.normalize(self._fold)
+
+    @staticmethod
+    def _fold(word):
+        if not word.normalized.isascii():
+            word.nfkc()
+        word.lowercase()
+        word.replace("ß", "ss")
+        word.replace("ς", "σ")
+
+
+def _byte_pair(tokenizer):
+    merges = [tuple(merge.split(" ")) for merge in tokenizer.merges]
+    result = Tokenizer(models.BPE(dict(tokenizer.vocabulary), merges))
+    result.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    result.decoder = decoders.ByteLevel()
+    # Offsets leave out the space that a token begins with.
+    result.post_processor = processors.ByteLevel(trim_offsets=True)
+    return result

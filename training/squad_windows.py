@@ -1,0 +1,283 @@
+"""Cuts paragraphs into windows with their question, and answers out of them."""
+
+import dataclasses
+
+import numpy as np
+from tokenizers import Tokenizer
+from tqdm import tqdm
+
+from training.bad_rows import BadRows
+from training.squad import SquadExample
+
+
+@dataclasses.dataclass(frozen=True)
+class WindowSizes:
+    """How inputs are laid out (section 4.2 of Kim and Jung).
+
+    Attributes:
+        sequence_length: Tokens of an input, special ones included.
+        stride: Tokens of a paragraph from one window's first to the next's.
+        answer_length: The most tokens of a predicted answer.
+    """
+
+    sequence_length: int = 384
+    stride: int = 128
+    answer_length: int = 30
+
+
+@dataclasses.dataclass(frozen=True)
+class SpecialTokens:
+    """What stands around and between question and paragraph.
+
+    Attributes:
+        start: The first token's id.
+        between: The ids between question and paragraph.
+        end: The last token's id.
+        padding: The id of what follows.
+        paragraph_segment: The segment of the paragraph and what ends it.
+    """
+
+    start: int
+    between: tuple[int, ...]
+    end: int
+    padding: int
+    paragraph_segment: int
+
+    @classmethod
+    def of(cls, tokenizer) -> "SpecialTokens":
+        """Those that a keras-hub tokenizer's model was trained with."""
+        if hasattr(tokenizer, "cls_token_id"):
+            sep = tokenizer.sep_token_id
+            return cls(
+                tokenizer.cls_token_id, (sep,), sep, tokenizer.pad_token_id, 1
+            )
+        end = tokenizer.end_token_id
+        return cls(
+            tokenizer.start_token_id,
+            (end, end),
+            end,
+            tokenizer.pad_token_id,
+            0,
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class Windows:
+    """Windows of some questions, as arrays with one row each.
+
+    Attributes:
+        token_ids: int32 of shape `(windows, sequence_length)`.
+        segment_ids: int32, likewise.
+        padding_mask: int32, likewise, 1 at tokens.
+        starts: int32, likewise: the first character of each token of the
+            paragraph, -1 elsewhere.
+        ends: int32, likewise: the character after its last.
+        in_the_middle: bool, likewise: whether no other window of the question
+            has more of the paragraph around the token.
+        examples: int32 of shape `(windows,)`: the question's number.
+        labels: int32 of shape `(windows, 2)`: first and last token of the
+            first answer; both 0 in windows that do not hold all of it.
+    """
+
+    token_ids: np.ndarray
+    segment_ids: np.ndarray
+    padding_mask: np.ndarray
+    starts: np.ndarray
+    ends: np.ndarray
+    in_the_middle: np.ndarray
+    examples: np.ndarray
+    labels: np.ndarray
+
+    def __len__(self):
+        return len(self.examples)
+
+
+def make_windows(
+    examples: list[SquadExample],
+    tokenizer: Tokenizer,
+    special: SpecialTokens,
+    sizes: WindowSizes,
+    path: str,
+    bad_rows: BadRows,
+    progress: bool = True,
+) -> Windows:
+    """Lays out all questions with their paragraphs.
+
+    Args:
+        examples: The questions.
+        tokenizer: From `training.offset_tokenizer`.
+        special: The model's special tokens.
+        sizes: The windows' sizes.
+        path: The file of the questions, for errors.
+        bad_rows: takes questions that leave no room for the paragraph.
+        progress: Whether to show a bar.
+    """
+    rows = []
+    paragraphs = {}
+    for number, example in enumerate(
+        tqdm(examples, "Windows", disable=None if progress else True)
+    ):
+        question = tokenizer.encode(
+            example.question, add_special_tokens=False
+        ).ids
+        # The questions of a paragraph follow each other.
+        if example.context not in paragraphs:
+            paragraphs = {
+                example.context: tokenizer.encode(
+                    example.context, add_special_tokens=False
+                )
+            }
+        paragraph = paragraphs[example.context]
+        before = 1 + len(question) + len(special.between)
+        room = sizes.sequence_length - before - 1
+        if room < 1:
+            bad_rows.add(
+                path,
+                f"question {example.id}",
+                f"a question must leave room for its paragraph in "
+                f"{sizes.sequence_length} tokens, received one of "
+                f"{len(question)} tokens: raise --sequence-length",
+            )
+            continue
+        head = [special.start, *question, *special.between]
+        rows += _windows_of(
+            number, example, head, paragraph, room, special, sizes
+        )
+    return Windows(
+        **{
+            field.name: np.array([row[field.name] for row in rows], dtype)
+            for field, dtype in zip(
+                dataclasses.fields(Windows),
+                5 * ["int32"] + ["bool"] + 2 * ["int32"],
+            )
+        }
+    )
+
+
+def _windows_of(number, example, head, paragraph, room, special, sizes):
+    """One dict for each window of a question."""
+    length = len(paragraph.ids)
+    step = min(sizes.stride, room)
+    firsts = [0]
+    while firsts[-1] + room < length:
+        firsts.append(firsts[-1] + step)
+    lasts = [min(first + room, length) for first in firsts]
+    middle = _most_context(firsts, lasts, length)
+    answer = _token_span(
+        paragraph.offsets,
+        example.answer_starts[0],
+        example.answer_starts[0] + len(example.answers[0]),
+    )
+    for window, (first, last) in enumerate(zip(firsts, lasts)):
+        count = last - first
+        after = sizes.sequence_length - len(head) - count
+        offsets = paragraph.offsets[first:last]
+        labels = (0, 0)
+        if answer and first <= answer[0] and answer[1] < last:
+            labels = tuple(len(head) + token - first for token in answer)
+        pad = (after - 1) * [0]
+        nowhere = len(head) * [-1]
+        yield {
+            "token_ids": [
+                *head,
+                *paragraph.ids[first:last],
+                special.end,
+                *((after - 1) * [special.padding]),
+            ],
+            "segment_ids": [
+                *(len(head) * [0]),
+                *((count + 1) * [special.paragraph_segment]),
+                *pad,
+            ],
+            "padding_mask": [*((len(head) + count + 1) * [1]), *pad],
+            "starts": [*nowhere, *(a for a, _ in offsets), *(after * [-1])],
+            "ends": [*nowhere, *(b for _, b in offsets), *(after * [-1])],
+            "in_the_middle": [
+                *(len(head) * [False]),
+                *(middle[first:last] == window),
+                *(after * [False]),
+            ],
+            "examples": number,
+            "labels": labels,
+        }
+
+
+def _most_context(firsts, lasts, length):
+    """For each token the window that has most of the paragraph around it."""
+    tokens = np.arange(length)
+    scores = [
+        np.where(
+            (first <= tokens) & (tokens < last),
+            np.minimum(tokens - first, last - 1 - tokens)
+            + 0.01 * (last - first),
+            -1.0,
+        )
+        for first, last in zip(firsts, lasts)
+    ]
+    return np.argmax(scores, axis=0)
+
+
+def _token_span(offsets, start, end):
+    """First and last token that share a character with [start, end)."""
+    inside = [
+        token for token, (a, b) in enumerate(offsets) if a < end and start < b
+    ]
+    return (inside[0], inside[-1]) if inside else None
+
+
+def best_answers(
+    examples: list[SquadExample],
+    windows: Windows,
+    start_logits: np.ndarray,
+    end_logits: np.ndarray,
+    sizes: WindowSizes,
+    best: int = 20,
+) -> dict[str, list[dict]]:
+    """Finds the best answers of each question, over all its windows.
+
+    Args:
+        examples: The questions.
+        windows: Their windows.
+        start_logits: float of shape `(windows, sequence_length)`.
+        end_logits: float, likewise.
+        sizes: The windows' sizes.
+        best: How many starts and ends of a window to combine, and how many
+            answers to return.
+
+    Returns:
+        For each question's id a list of dicts with `"text"`, `"logit"` (the
+        sum of both) and `"probability"` (among those of the list), best first.
+        A question without any possible answer has one empty text.
+    """
+    found = [[] for _ in examples]
+    for row, number in enumerate(windows.examples):
+        starts = _best_places(
+            start_logits[row], windows.in_the_middle[row], best
+        )
+        ends = _best_places(end_logits[row], windows.starts[row] >= 0, best)
+        for a in starts:
+            for b in ends:
+                if a <= b < a + sizes.answer_length:
+                    logit = float(start_logits[row, a] + end_logits[row, b])
+                    span = windows.starts[row, a], windows.ends[row, b]
+                    found[number].append((logit, span))
+    answers = {}
+    for example, candidates in zip(examples, found):
+        candidates = sorted(candidates, key=lambda c: -c[0])
+        logits = {}
+        for logit, (start, end) in candidates:
+            logits.setdefault(example.context[start:end], logit)
+        items = list(logits.items())[:best] or [("", 0.0)]
+        weights = np.exp([logit - items[0][1] for _, logit in items])
+        answers[example.id] = [
+            {"text": text, "logit": logit, "probability": float(p)}
+            for (text, logit), p in zip(items, weights / weights.sum())
+        ]
+    return answers
+
+
+def _best_places(logits, allowed, count):
+    """The places of the largest logits among those allowed, best first."""
+    places = np.flatnonzero(allowed)
+    order = np.argsort(-logits[places], kind="stable")[:count]
+    return places[order]
