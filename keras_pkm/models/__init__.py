@@ -1,5 +1,6 @@
 """Backbones with memory layers, their tasks, and the warm start."""
 
+from keras_pkm.models.freezing import freeze_memory
 from keras_pkm.models.memory_probe import MemoryProbe
 from keras_pkm.models.pkm_bert_backbone import PKMBertBackbone
 from keras_pkm.models.pkm_bert_masked_lm import PKMBertMaskedLM
@@ -38,4 +39,5 @@ __all__ = [
     "QuestionAnswerer",
     "WarmStartReport",
     "copy_matching_weights",
+    "freeze_memory",
 ]

@@ -1,0 +1,62 @@
+"""Keeps parts of memories as they are while the rest is trained."""
+
+PARTS = ("values", "keys", "queries")
+
+
+def freeze_memory(backbone, parts=PARTS):
+    """Freezes parts of all memories of a backbone, and trains all others.
+
+    Call it before `compile`. Freezing the values is what table 5 of the paper
+    compares with; a model without trainable values needs
+    `PKMAdam(memory_pattern=None)`.
+
+    Args:
+        backbone: backbone with memory, such as
+            `keras_pkm.models.PKMBertBackbone`.
+        parts: tuple of str, of `"values"`, the table; `"keys"`, the sub-keys;
+            `"queries"`, projection and normalization of the queries. A frozen
+            batch norm uses its moving statistics in training, too. Defaults to
+            all of them.
+
+    Example:
+
+    >>> backbone = keras_pkm.models.PKMBertBackbone(
+    ...     vocabulary_size=100,
+    ...     num_layers=2,
+    ...     num_heads=2,
+    ...     hidden_dim=16,
+    ...     intermediate_dim=32,
+    ...     memory_layers=(1,),
+    ...     memory={"num_sub_keys": 8, "top_k": 4, "key_dim": 8},
+    ... )
+    >>> keras_pkm.models.freeze_memory(backbone, ("values", "keys"))
+    >>> memory = backbone.transformer_layers[0].product_key_memory
+    >>> [weight.name for weight in memory.non_trainable_weights][:2]
+    ['sub_keys', 'memory_values']
+
+    References:
+
+    - [Kim and Jung, 2020](https://arxiv.org/abs/2010.03881), section 4.4,
+      table 5.
+    """
+    if unknown := [part for part in parts if part not in PARTS]:
+        raise ValueError(
+            f"`parts` must be of {', '.join(map(repr, PARTS))}. Received: "
+            f"parts={tuple(parts)!r}, with {', '.join(map(repr, unknown))}."
+        )
+    memories = [
+        layer.product_key_memory
+        for layer in backbone.transformer_layers
+        if getattr(layer, "product_key_memory", None) is not None
+    ]
+    if not memories:
+        raise ValueError(
+            "`backbone` must have a memory to freeze. Received: a "
+            f"`{type(backbone).__name__}` without one."
+        )
+    for memory in memories:
+        memory.memory_values.trainable = "values" not in parts
+        memory.sub_keys.trainable = "keys" not in parts
+        memory.query_projection.trainable = "queries" not in parts
+        if memory.query_normalization is not None:
+            memory.query_normalization.trainable = "queries" not in parts

@@ -1,0 +1,72 @@
+import keras_hub
+import numpy as np
+import pytest
+
+from keras_pkm.models import PKMBertTextClassifier
+from keras_pkm.models import freeze_memory
+from keras_pkm.optimizers import PKMAdam
+from tests.contracts import fresh_rng
+from tests.models.tiny import SIZES
+from tests.models.tiny import features
+from tests.models.tiny import tiny_backbone
+
+# The weights of each part; batch norm's moving statistics are weights, too.
+PATHS = {
+    "values": ("memory_values",),
+    "keys": ("sub_keys",),
+    "queries": ("query_projection/", "query_normalization/"),
+}
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [(), ("values",), ("keys",), ("queries",), ("values", "keys", "queries")],
+)
+@pytest.mark.parametrize("block", ["pkm", "resm"])
+def test_frozen_parts_stay_bit_for_bit(parts, block):
+    task = PKMBertTextClassifier(
+        tiny_backbone(memory_block=block), num_classes=2
+    )
+    freeze_memory(task.backbone, parts)
+    pattern = {"memory_pattern": None} if "values" in parts else {}
+    task.compile(
+        PKMAdam(1e-2, 1e-1, weight_decay=0.1, **pattern),
+        loss="sparse_categorical_crossentropy",
+    )
+    rng = fresh_rng()
+    memory = {
+        w.path: w.numpy() for w in task.weights if "product_key" in w.path
+    }
+    for _ in range(2):
+        task.fit(features(rng), rng.integers(0, 2, 8), shuffle=False, verbose=0)
+    frozen = [path for part in parts for path in PATHS[part]]
+    for weight in task.weights:
+        if weight.path in memory:
+            same = np.array_equal(memory.pop(weight.path), weight)
+            is_frozen = any(path in weight.path for path in frozen)
+            # A bias before batch norm has no effect.
+            if not weight.path.endswith("query_projection/bias"):
+                assert same == is_frozen, weight.path
+    assert not memory
+
+
+def test_freezing_again_replaces():
+    backbone = tiny_backbone()
+    everything = len(backbone.trainable_weights)
+    freeze_memory(backbone)
+    assert len(backbone.trainable_weights) == everything - 2 * 6
+    freeze_memory(backbone, ("values",))
+    assert len(backbone.trainable_weights) == everything - 2
+    freeze_memory(backbone, ())
+    assert len(backbone.trainable_weights) == everything
+
+
+def test_wrong_parts_and_models():
+    with pytest.raises(
+        ValueError, match="'values', 'keys', 'queries'.*'value'"
+    ):
+        freeze_memory(tiny_backbone(), ("value",))
+    with pytest.raises(ValueError, match="PKMBertBackbone` without one"):
+        freeze_memory(tiny_backbone(memory_layers=()))
+    with pytest.raises(ValueError, match="a `BertBackbone` without one"):
+        freeze_memory(keras_hub.models.BertBackbone(**SIZES))
