@@ -109,6 +109,12 @@ class GlueExamples:
     def __len__(self):
         return len(self.labels)
 
+    def first(self, count: int) -> "GlueExamples":
+        """Returns the first examples alone."""
+        return GlueExamples(
+            tuple(column[:count] for column in self.texts), self.labels[:count]
+        )
+
     @property
     def majority_share(self) -> float:
         """The share of the most frequent class: what guessing it would give."""

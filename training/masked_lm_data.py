@@ -14,6 +14,8 @@ import tensorflow as tf
 
 from training.masking import Masking
 from training.masking import mask_tokens
+from training.row_order import seeds
+from training.row_order import shuffled_rows
 
 
 def training_batches(
@@ -44,17 +46,9 @@ def training_batches(
     num_rows = packed.shape[0]
 
     def batch(step):
-        positions = step * batch_size + tf.range(batch_size, dtype=tf.int64)
-        epochs = positions // num_rows
-        # The op of `tf.random.experimental.index_shuffle`, which does not
-        # take one seed for each index, as its documentation says it does.
-        rows = tf.raw_ops.RandomIndexShuffle(
-            index=positions % num_rows,
-            seed=tf.pad(_seeds(seed, epochs), [[0, 0], [0, 1]]),
-            max_index=tf.fill([batch_size], np.int64(num_rows - 1)),
-        )
+        rows, positions = shuffled_rows(num_rows, batch_size, seed, step)
         token_ids = _read_rows(packed, rows, batch_size)
-        return _masked_lm(token_ids, _seeds(seed, positions), masking)
+        return _masked_lm(token_ids, seeds(seed, positions), masking)
 
     last_step = np.iinfo(np.int64).max // batch_size
     if num_steps is not None:
@@ -87,7 +81,7 @@ def held_out_batches(
         )
         is_row = rows[:, None] < num_rows
         token_ids = tf.where(is_row, token_ids, masking.pad_token_id)
-        return _masked_lm(token_ids, _seeds(seed, rows), masking)
+        return _masked_lm(token_ids, seeds(seed, rows), masking)
 
     num_batches = -(-num_rows // batch_size)
     return _prefetched(tf.data.Dataset.range(num_batches), batch)
@@ -104,11 +98,6 @@ def _read_rows(
         stateful=False,
     )
     return tf.ensure_shape(token_ids, [batch_size, packed.shape[1]])
-
-
-def _seeds(seed: int, numbers: tf.Tensor) -> tf.Tensor:
-    """Returns one seed for each number, of shape `(len(numbers), 2)`."""
-    return tf.stack([tf.fill(tf.shape(numbers), np.int64(seed)), numbers], 1)
 
 
 def _masked_lm(token_ids, seeds, masking):

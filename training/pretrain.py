@@ -83,11 +83,15 @@ def parse_recipe(args: list[str]) -> PretrainingRecipe:
     return tyro.cli(PretrainingRecipe, args=args, default=RECIPES[known.recipe])
 
 
-def how_to_go_on(args: list[str], recipe: PretrainingRecipe) -> str:
+def how_to_go_on(
+    args: list[str],
+    recipe: PretrainingRecipe,
+    script: str = "training/pretrain.py",
+) -> str:
     """Returns the command that continues a run."""
     if not any(arg.split("=")[0] in ("--run-dir", "--run_dir") for arg in args):
         args = [*args, "--run-dir", recipe.run_dir]
-    command = shlex.join(["python", "training/pretrain.py", *args])
+    command = shlex.join(["python", script, *args])
     return f"To go on from the last checkpoint: {command}"
 
 

@@ -1,0 +1,199 @@
+"""The command, on tiny models and data that say plainly what is what."""
+
+import json
+
+import keras
+import keras_hub
+import numpy as np
+import pytest
+
+from keras_pkm import models
+from tests.models.tiny import MEMORY
+from tests.models.tiny import SIZES
+from training.finetune import main
+from training.run_directory import save_preset
+
+WORDS = "good bad fine poor great awful film play story end".split()
+MEMORY_FLAGS = (
+    "--num-sub-keys 8 --memory-heads 2 --memory-top-k 4 --memory-key-dim 8"
+)
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    words = [*special, *WORDS, *(f"w{i}" for i in range(85))]
+    return keras_hub.models.BertTokenizer(words, lowercase=True)
+
+
+@pytest.fixture(scope="module")
+def presets(tmp_path_factory, tokenizer):
+    """A plain BERT and one with memory, as masked-LM presets."""
+    root = tmp_path_factory.mktemp("presets")
+    for name, memory_layers in (("plain", ()), ("resm", (2,))):
+        keras.utils.set_random_seed(0)
+        task = models.PKMBertMaskedLM(
+            models.PKMBertBackbone(
+                **SIZES, memory_layers=memory_layers, memory=MEMORY
+            )
+        )
+        preprocessor = keras_hub.models.BertMaskedLMPreprocessor(
+            tokenizer, sequence_length=12
+        )
+        save_preset(task, preprocessor, root / name)
+    return root
+
+
+@pytest.fixture(scope="module")
+def glue(tmp_path_factory):
+    """A word decides each task."""
+    root = tmp_path_factory.mktemp("GLUE")
+    rng = np.random.default_rng(0)
+    good, bad = WORDS[0:6:2], WORDS[1:6:2]
+
+    def sentence(label):
+        words = list(rng.choice(WORDS[6:], 3))
+        words.insert(rng.integers(4), str(rng.choice(good if label else bad)))
+        return " ".join(words)
+
+    for name, files, header, row in (
+        (
+            "SST-2",
+            ("train", "dev"),
+            "sentence\tlabel\n",
+            lambda label: f"{sentence(label)}\t{label}\n",
+        ),
+        (
+            "CoLA",
+            ("train", "dev"),
+            "",
+            lambda label: f"x\t{label}\t\t{sentence(label)}\n",
+        ),
+        (
+            "MNLI",
+            ("train", "dev_matched", "dev_mismatched"),
+            "index\tsentence1\tsentence2\tgold_label\n",
+            lambda label: (
+                f"0\t{sentence(label)}\t{sentence(1)}\t"
+                f"{['neutral', 'entailment'][label]}\n"
+            ),
+        ),
+    ):
+        (root / name).mkdir()
+        for file in files:
+            rows = [row(int(label)) for label in rng.integers(0, 2, 64)]
+            (root / name / f"{file}.tsv").write_text(header + "".join(rows))
+    return root
+
+
+def run(glue, model, tmp_path, flags="", task="sst2", code=0):
+    args = (
+        f"--task {task} --model {model} --data {glue} --run-dir {tmp_path}/run "
+        f"--batch-size 16 --epochs 2 --learning-rate 5e-3 --dropout 0 {flags}"
+    )
+    assert main(args.split()) == code
+    if code == 0:
+        return json.loads((tmp_path / "run" / "results.json").read_text())
+    return None
+
+
+def test_learns_and_reports(presets, glue, tmp_path, capsys):
+    results = run(glue, presets / "resm", tmp_path, "--seeds 2 --epochs 25")
+    accuracy = results["summary"]["dev accuracy"]
+    assert accuracy["max"] > 0.9
+    assert accuracy["min"] <= accuracy["median"] <= accuracy["max"]
+    assert set(results["seeds"]) == {"0", "1"}
+    assert len(results["seeds"]["0"]["epochs"]) == 25
+    assert results["seeds"]["0"] != results["seeds"]["1"]
+    text = (tmp_path / "run" / "results.md").read_text()
+    assert text in capsys.readouterr().out
+    assert "| the paper's +Init+ResM | 94.0 |" in text
+    assert "| the most frequent class |" in text
+    best = keras_hub.models.TextClassifier.from_preset(
+        str(tmp_path / "run" / "seed-0" / "best")
+    )
+    assert isinstance(best, models.PKMBertTextClassifier)
+    logits = best.predict(["good film", "bad film"], verbose=0)
+    assert list(logits.argmax(-1)) == [1, 0]
+
+
+@pytest.mark.parametrize("task", ["cola", "mnli"])
+def test_other_metrics_and_dev_sets(presets, glue, tmp_path, task):
+    results = run(
+        glue,
+        presets / "plain",
+        tmp_path,
+        f"--memory-layers 1 3 --memory-block pkm {MEMORY_FLAGS}",
+        task,
+    )
+    assert (
+        list(results["summary"])
+        == {
+            "cola": ["dev matthews_correlation"],
+            "mnli": ["dev_matched accuracy", "dev_mismatched accuracy"],
+        }[task]
+    )
+    assert results["memory_layers"] == [1, 3]
+    assert results["memory_block"] == "pkm"
+    assert all(0 < share < 1 for share in results["majority"].values())
+
+
+def test_frozen_memory(presets, glue, tmp_path):
+    run(glue, presets / "resm", tmp_path, "--freeze values keys queries")
+    before = models.PKMBertBackbone.from_preset(str(presets / "resm"))
+    after = models.PKMBertBackbone.from_preset(
+        str(tmp_path / "run" / "seed-0" / "best")
+    )
+    same = {
+        old.path: np.array_equal(old, new)
+        for old, new in zip(before.weights, after.weights)
+    }
+    assert all(same[path] for path in same if "product_key_memory" in path)
+    assert not same["pooled_dense/kernel"]
+
+
+def test_goes_on_where_it_was_stopped(presets, glue, tmp_path, monkeypatch):
+    from training import finetuning_seed
+
+    whole = run(glue, presets / "resm", tmp_path / "whole", "--seeds 2")
+
+    class Stops(finetuning_seed.StopOnSignal):
+        def on_train_batch_end(self, batch, logs=None):
+            if self.checkpoint.step == 6:
+                self.signals.received = 15
+            super().on_train_batch_end(batch, logs)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(finetuning_seed, "StopOnSignal", Stops)
+        run(glue, presets / "resm", tmp_path / "parts", "--seeds 2", code=143)
+    parts = run(glue, presets / "resm", tmp_path / "parts", "--seeds 2")
+    assert parts == whole
+
+
+@pytest.mark.parametrize(
+    ("model", "flags", "message"),
+    [
+        ("resm", "--memory-layers 1", "has one in layers 2: leave the flags"),
+        ("plain", "--memory-block resm", "--memory-layers, such as 4 8"),
+        ("plain", "--freeze values", "needs a model with memory"),
+        ("plain", "--sequence-length 500", "at most the model's 20"),
+        ("plain", "--memory-layers 4", "different numbers from 1"),
+        ("nothing", "", "--model must be a run directory, a preset or"),
+    ],
+)
+def test_mistakes(presets, glue, tmp_path, capsys, model, flags, message):
+    run(glue, presets / model, tmp_path, flags, code=2)
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
+
+
+def test_bad_rows(presets, glue, tmp_path, capsys):
+    broken = tmp_path / "SST-2"
+    broken.mkdir()
+    for name in ("train", "dev"):
+        text = (glue / "SST-2" / f"{name}.tsv").read_text()
+        (broken / f"{name}.tsv").write_text(f"{text}no label\n")
+    run(tmp_path, presets / "plain", tmp_path, code=2)
+    assert "train.tsv, line 66: a row must" in capsys.readouterr().err
+    run(tmp_path, presets / "plain", tmp_path, "--skip-bad-rows")
+    assert "2 bad rows were left out" in capsys.readouterr().out

@@ -1,0 +1,71 @@
+import keras_hub
+import numpy as np
+import pytest
+
+from training.glue import GlueExamples
+from training.labelled_data import Labelled
+from training.labelled_data import dev_batches
+from training.labelled_data import encode_texts
+from training.labelled_data import training_batches
+
+
+def numbered(count, paired):
+    rows = np.arange(count, dtype="int32")
+    labels = {"start": rows, "end": rows + 1} if paired else rows
+    return Labelled({"token_ids": np.stack([rows, -rows], 1)}, labels)
+
+
+@pytest.mark.parametrize("paired", [False, True])
+def test_training_batches(paired):
+    data = numbered(10, paired)
+    batches = list(training_batches(data, batch_size=4, seed=3, num_steps=5))
+    for features, labels in batches:
+        ids = features["token_ids"].numpy()
+        np.testing.assert_array_equal(ids[:, 0], -ids[:, 1])
+        first = labels["start"] if paired else labels
+        np.testing.assert_array_equal(first, ids[:, 0])
+        if paired:
+            np.testing.assert_array_equal(labels["end"], ids[:, 0] + 1)
+    rows = np.concatenate([b[0]["token_ids"][:, 0] for b in batches])
+    # Two epochs, each row once in each, in another order.
+    assert sorted(rows[:10]) == sorted(rows[10:]) == list(range(10))
+    assert list(rows[:10]) != list(rows[10:])
+    later = training_batches(
+        data, batch_size=4, seed=3, first_step=3, num_steps=2
+    )
+    again = np.concatenate([b[0]["token_ids"][:, 0] for b in later])
+    np.testing.assert_array_equal(again, rows[12:])
+    other = next(iter(training_batches(data, batch_size=10, seed=4)))
+    assert list(other[0]["token_ids"][:, 0]) != list(rows[:10])
+
+
+@pytest.mark.parametrize("paired", [False, True])
+@pytest.mark.parametrize("count", [8, 9, 11])
+def test_dev_batches(paired, count):
+    batches = list(dev_batches(numbered(count, paired), batch_size=4))
+    assert all(b[0]["token_ids"].shape == (4, 2) for b in batches)
+    weights = [b[2]["end"] if paired else b[2] for b in batches]
+    weights = np.concatenate(weights)
+    rows = np.concatenate([b[0]["token_ids"][:, 0] for b in batches])
+    assert list(rows[weights == 1]) == list(range(count))
+    assert weights.sum() == count
+
+
+@pytest.mark.parametrize("columns", [1, 2])
+def test_texts(tokenizer, columns):
+    texts = ["the dog", "nobody knows", "the lazy fox jumped over the dog"]
+    examples = GlueExamples(
+        (texts, texts[::-1])[:columns], np.array([1, 0, 1], "int32")
+    )
+    preprocessor = keras_hub.models.BertTextClassifierPreprocessor(
+        tokenizer, sequence_length=9
+    )
+    data = encode_texts(examples, preprocessor)
+    assert len(data) == 3
+    ids = list(tokenizer(texts[0]))
+    row = data.features["token_ids"][0]
+    assert list(row[: len(ids) + 1]) == [tokenizer.cls_token_id, *ids]
+    segments = data.features["segment_ids"]
+    assert segments.any() == (columns == 2)
+    assert data.features["padding_mask"].dtype == "int32"
+    np.testing.assert_array_equal(data.labels, [1, 0, 1])

@@ -1,0 +1,186 @@
+"""Fine-tunes a pretrained model on a GLUE task.
+
+    python training/finetune.py --task sst2 --model runs/books --data GLUE
+
+fine-tunes the best model of a pretraining run and prints its figures on the dev
+sets, over some seeds, beside the paper's.
+"""
+
+import dataclasses
+import json
+import logging
+import pathlib
+import sys
+import time
+
+import keras
+import tensorflow as tf
+import tyro
+
+from training.bad_rows import BadRows
+from training.finetuning_recipe import FinetuningRecipe
+from training.finetuning_report import format_results
+from training.finetuning_report import summarize
+from training.finetuning_seed import train_seed
+from training.glue import load_glue
+from training.interruption import Interrupted
+from training.interruption import Signals
+from training.interruption import catch_signals
+from training.labelled_data import encode_texts
+from training.pretrain import how_to_go_on
+from training.pretrained_model import load_pretrained
+from training.run_directory import RunDirectory
+from training.run_directory import write_whole
+from training.strategy import create_strategy
+from training.strategy import default_precision
+from training.strategy import is_chief
+from training.user_error import RunError
+from training.user_error import UserError
+
+
+def main(args: list[str] | None = None) -> int:
+    """Runs the command and returns its exit code."""
+    logging.basicConfig(format="%(message)s")
+    logging.getLogger("keras_pkm").setLevel(logging.INFO)
+    args = sys.argv[1:] if args is None else args
+    recipe = tyro.cli(FinetuningRecipe, args=args)
+    if recipe.run_dir is None:
+        name = f"{recipe.task}-{time.strftime('%Y%m%d-%H%M%S')}"
+        recipe = dataclasses.replace(
+            recipe, run_dir=str(pathlib.Path("runs") / name)
+        )
+    hint = how_to_go_on(args, recipe, "training/finetune.py")
+    try:
+        with catch_signals() as signals:
+            finetune(recipe, signals)
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    except RunError as error:
+        print(f"error: {error}. {hint}", file=sys.stderr)
+        return 1
+    except Interrupted as interrupted:
+        print(f"Stopped by {interrupted}. {hint}", file=sys.stderr)
+        return interrupted.exit_code
+    return 0
+
+
+def finetune(recipe: FinetuningRecipe, signals: Signals) -> dict:
+    """Fine-tunes as the recipe says and returns the figures of all seeds.
+
+    Raises:
+        UserError: the recipe cannot be carried out; nothing is written then.
+        RunError: something ended a run that had begun.
+        Interrupted: a signal did.
+    """
+    if recipe.deterministic:
+        tf.config.experimental.enable_op_determinism()
+    # First of all: devices cannot be split once TensorFlow has used one.
+    strategy = create_strategy(recipe.strategy, recipe.devices)
+    pretrained = load_pretrained(recipe.model, recipe.added_memory())
+    recipe = dataclasses.replace(
+        recipe.with_defaults(pretrained.backbone.max_sequence_length),
+        devices=strategy.num_replicas_in_sync,
+        precision=recipe.precision or default_precision(recipe.strategy),
+    )
+    check_recipe(recipe, pretrained)
+    run = RunDirectory(recipe.run_dir)
+    run.check(recipe)
+    bad_rows = BadRows(recipe.skip_bad_rows)
+    examples = load_glue(recipe.glue, recipe.data, recipe.data_dir, bad_rows)
+    if recipe.limit:
+        examples["train"] = examples["train"].first(recipe.limit)
+    if bad_rows.rows:
+        print(bad_rows.report())
+    preprocessor = pretrained.family.preprocessor(
+        pretrained.tokenizer, sequence_length=recipe.sequence_length
+    )
+    data = {
+        split: encode_texts(part, preprocessor, f"{recipe.glue.title} {split}")
+        for split, part in examples.items()
+    }
+    if is_chief(strategy):
+        run.create(recipe, None)
+    print(
+        f"{run.root}: {recipe.glue.title}, {len(data['train']):,} examples, "
+        f"{recipe.devices} device(s), {recipe.precision}"
+    )
+    seeds = {}
+    for seed in range(recipe.seed, recipe.seed + recipe.seeds):
+        path = run.root / f"seed-{seed}" / "results.json"
+        if not path.exists():
+            figures = train_seed(
+                recipe, pretrained, data, strategy, signals, seed, path.parent
+            )
+            if is_chief(strategy):
+                write_whole(path, json.dumps(figures, indent=2) + "\n")
+        else:
+            figures = json.loads(path.read_text())
+        seeds[seed] = figures
+    results = {
+        "task": recipe.task,
+        "model": recipe.model,
+        "memory_layers": list(pretrained.backbone.memory_layers),
+        "memory_block": pretrained.backbone.memory_block,
+        "freeze": list(recipe.freeze),
+        "majority": {
+            split: part.majority_share
+            for split, part in examples.items()
+            if split != "train"
+        },
+        "seeds": seeds,
+        "summary": summarize(seeds),
+    }
+    text = format_results(results)
+    if is_chief(strategy):
+        write_whole(run.root / "results.md", text + "\n")
+        write_whole(run.results, json.dumps(results, indent=2) + "\n")
+    print(f"\n{text}")
+    keras.utils.clear_session()
+    return results
+
+
+def check_recipe(recipe, pretrained):
+    """Finds what is impossible before anything is written.
+
+    Raises:
+        UserError: a number is out of range, or the model lacks what a flag
+            speaks of.
+    """
+    if recipe.is_squad:
+        raise UserError("--task squad is not there yet")
+    longest = pretrained.backbone.max_sequence_length
+    for name, low, high in (
+        ("epochs", 1, None),
+        ("batch_size", 1, None),
+        ("seeds", 1, None),
+        ("checkpoint_every", 1, None),
+        ("sequence_length", 8, longest),
+    ):
+        value = getattr(recipe, name)
+        if value < low or (high is not None and value > high):
+            rule = f"at least {low}"
+            if high is not None:
+                rule += f" and at most the model's {high}"
+            flag = f"--{name.replace('_', '-')}"
+            raise UserError(f"{flag} must be {rule}, received {value}")
+    if recipe.batch_size % recipe.devices:
+        raise UserError(
+            f"--batch-size must be a multiple of the {recipe.devices} devices, "
+            f"received {recipe.batch_size}"
+        )
+    if recipe.memory_block and not recipe.memory_layers:
+        raise UserError(
+            "--memory-block needs the layers that get a memory: pass "
+            "--memory-layers, such as 4 8"
+        )
+    if recipe.freeze and not pretrained.backbone.memory_outputs:
+        raise UserError(
+            f"--freeze {' '.join(recipe.freeze)} needs a model with memory, "
+            f"but '{recipe.model}' has none: leave the flag out, or add "
+            "memory with --memory-layers"
+        )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,63 @@
+"""The table of a fine-tuning run, the paper's figures beside."""
+
+import statistics
+
+from training.paper_figures import paper_figures
+
+
+def summarize(seeds: dict) -> dict[str, dict[str, float]]:
+    """Returns median, least and largest of each figure over the seeds.
+
+    Args:
+        seeds: For each seed `"epochs"`, the figures after each, and `"best"`,
+            the number of the one that counts.
+    """
+    best = [run["epochs"][run["best"] - 1] for run in seeds.values()]
+    return {
+        name: {
+            "median": statistics.median(figures[name] for figures in best),
+            "min": min(figures[name] for figures in best),
+            "max": max(figures[name] for figures in best),
+        }
+        for name in best[0]
+        if not name.endswith("loss")
+    }
+
+
+def format_results(results: dict) -> str:
+    """Returns the figures of a run as Markdown, in percent."""
+    count = len(results["seeds"])
+    summary = results["summary"]
+    names = list(summary)
+    lines = [
+        f"| model | {' | '.join(map(_title, names))} |",
+        f"|---|{'---:|' * len(names)}",
+    ]
+    cells = [
+        f"{100 * figures['median']:.1f} "
+        f"({100 * figures['min']:.1f}-{100 * figures['max']:.1f})"
+        for figures in summary.values()
+    ]
+    lines.append(f"| {results['model']} | {' | '.join(cells)} |")
+    cells = [
+        f"{100 * results['majority'][name.split()[0]]:.1f}"
+        if name.endswith("accuracy")
+        else "0.0"
+        for name in names
+    ]
+    lines.append(f"| the most frequent class | {' | '.join(cells)} |")
+    for model, figures in paper_figures(results["task"]).items():
+        cells = [f"{figures[_title(name)]:.1f}" for name in names]
+        lines.append(f"| the paper's {model} | {' | '.join(cells)} |")
+    lines += [
+        "",
+        f"Dev sets, median (least-largest) of {count} "
+        f"seed{'s' if count > 1 else ''}, in percent, after each seed's best "
+        "epoch. The paper's rows are its own, of other models and all training "
+        "data (table 4).",
+    ]
+    return "\n".join(lines)
+
+
+def _title(name):
+    return name.replace("matthews_correlation", "Matthews correlation")

@@ -1,0 +1,198 @@
+"""Fine-tunes once, with one seed."""
+
+import pathlib
+import sys
+
+import keras
+
+from keras_pkm.callbacks import TrainingCheckpoint
+from keras_pkm.metrics import MatthewsCorrelation
+from keras_pkm.models import copy_matching_weights
+from keras_pkm.models import freeze_memory
+from keras_pkm.optimizers import LinearWarmup
+from keras_pkm.optimizers import LossScaleOptimizer
+from keras_pkm.optimizers import PKMAdam
+from training.labelled_data import dev_batches
+from training.labelled_data import training_batches
+from training.run_directory import save_preset
+from training.skipped_steps import SkippedSteps
+from training.stage_callbacks import StopOnSignal
+from training.strategy import is_chief
+
+
+def train_seed(
+    recipe, pretrained, data, strategy, signals, seed, directory: pathlib.Path
+) -> dict:
+    """Fine-tunes with one seed, or goes on with it.
+
+    Args:
+        recipe: `FinetuningRecipe`, with all defaults filled in.
+        pretrained: `PretrainedModel`.
+        data: dict of `Labelled`, with `"train"` and the dev sets.
+        strategy: `tf.distribute.Strategy`.
+        signals: `Signals` that may end it before.
+        seed: int.
+        directory: of checkpoints, the best model and logs.
+
+    Returns:
+        A dict with `"epochs"`, the figures after each, and `"best"`, the number
+        of the best one, counted from 1.
+    """
+    steps_per_epoch = max(1, len(data["train"]) // recipe.batch_size)
+    steps = recipe.epochs * steps_per_epoch
+    keras.utils.set_random_seed(seed)
+    with strategy.scope():
+        task = build_classifier(recipe, pretrained)
+        compile_classifier(task, recipe, steps)
+    checkpoint = TrainingCheckpoint(
+        directory / "checkpoints", every=recipe.checkpoint_every, keep=1
+    )
+    if checkpoint.latest:
+        checkpoint.restore(task)
+        print(
+            f"Seed {seed} goes on after {checkpoint.step:,} of {steps:,} steps"
+        )
+    else:
+        print(f"Seed {seed}: {steps:,} steps")
+        checkpoint.state = {"epochs": [], "best": 0}
+        checkpoint.set_model(task)
+        checkpoint.save()
+    dev = {
+        split: dev_batches(part, batch_size=recipe.batch_size)
+        for split, part in data.items()
+        if split != "train"
+    }
+    writes = is_chief(strategy)
+    preprocessor = pretrained.family.preprocessor(
+        pretrained.tokenizer, sequence_length=recipe.sequence_length
+    )
+    callbacks = [
+        SkippedSteps(
+            checkpoint,
+            None
+            if recipe.precision == "mixed_float16"
+            else recipe.max_skipped_steps,
+        ),
+        EvaluateDevSets(
+            checkpoint,
+            dev,
+            recipe.glue.metric,
+            preprocessor,
+            directory / "best" if writes else None,
+        ),
+        checkpoint,
+        StopOnSignal(checkpoint, signals),
+    ]
+
+    def fit(first_epoch, epochs, steps_per_epoch):
+        task.fit(
+            training_batches(
+                data["train"],
+                batch_size=recipe.batch_size,
+                seed=seed,
+                first_step=checkpoint.step,
+                num_steps=steps - checkpoint.step,
+            ),
+            initial_epoch=first_epoch,
+            epochs=epochs,
+            steps_per_epoch=steps_per_epoch,
+            callbacks=callbacks,
+            shuffle=False,
+            verbose=(1 if sys.stdout.isatty() else 2) if writes else 0,
+        )
+
+    epoch, done = divmod(checkpoint.step, steps_per_epoch)
+    with signals.wait_for_the_step():
+        if done:
+            fit(epoch, epoch + 1, steps_per_epoch - done)
+            epoch += 1
+        if checkpoint.step < steps:
+            fit(epoch, recipe.epochs, steps_per_epoch)
+    return dict(checkpoint.state)
+
+
+def build_classifier(recipe, pretrained):
+    """Builds the task with the pretrained weights and a fresh head."""
+    backbone = pretrained.backbone
+    config = {
+        **backbone.get_config(),
+        "dtype": recipe.precision,
+        "dropout": recipe.dropout,
+    }
+    config.pop("name")
+    copy = type(backbone).from_config(config)
+    copy_matching_weights(backbone, copy)
+    if recipe.freeze:
+        freeze_memory(copy, recipe.freeze)
+    return pretrained.family.classifier(
+        copy, num_classes=len(recipe.glue.labels), dropout=recipe.dropout
+    )
+
+
+def compile_classifier(task, recipe, steps):
+    """Gives the task an optimizer with the recipe's schedule."""
+
+    def schedule(peak):
+        return LinearWarmup(peak, int(recipe.warmup_ratio * steps), steps)
+
+    trains_values = (
+        task.backbone.memory_outputs and "values" not in recipe.freeze
+    )
+    optimizer = PKMAdam(
+        learning_rate=schedule(recipe.learning_rate),
+        memory_learning_rate=schedule(recipe.memory_learning_rate),
+        weight_decay=recipe.weight_decay or None,
+        global_clipnorm=recipe.clip_norm,
+        memory_pattern=r"(^|/)memory_values$" if trains_values else None,
+    )
+    if recipe.precision == "mixed_float16":
+        optimizer = LossScaleOptimizer(optimizer)
+    if recipe.glue.metric == "accuracy":
+        metric = keras.metrics.SparseCategoricalAccuracy(name="accuracy")
+    else:
+        metric = MatthewsCorrelation(len(recipe.glue.labels))
+    task.compile(
+        optimizer,
+        loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+        weighted_metrics=[metric],
+        jit_compile=False,
+    )
+
+
+class EvaluateDevSets(keras.callbacks.Callback):
+    """Evaluates after each epoch and keeps the best model.
+
+    Args:
+        checkpoint: `TrainingCheckpoint`, whose state gets the figures. It comes
+            after this callback.
+        dev: dict of `tf.data.Dataset`.
+        metric: str. What decides, on the first dev set.
+        preprocessor: what the saved model's users need.
+        best: directory of the best model, or None to save none.
+    """
+
+    def __init__(self, checkpoint, dev, metric, preprocessor, best):
+        super().__init__()
+        self.checkpoint = checkpoint
+        self.dev = dev
+        self.metric = metric
+        self.preprocessor = preprocessor
+        self.best = best
+
+    def on_epoch_end(self, epoch, logs=None):
+        figures = {}
+        for split, batches in self.dev.items():
+            found = self.model.evaluate(batches, return_dict=True, verbose=0)
+            figures[f"{split} {self.metric}"] = found[self.metric]
+            figures[f"{split} loss"] = found["loss"]
+        print(
+            ", ".join(f"{name} {value:.4f}" for name, value in figures.items())
+        )
+        state = self.checkpoint.state
+        state["epochs"] = [*state["epochs"], figures]
+        decides = f"{next(iter(self.dev))} {self.metric}"
+        scores = [epoch[decides] for epoch in state["epochs"]]
+        if scores[-1] > max(scores[:-1], default=float("-inf")):
+            state["best"] = len(scores)
+            if self.best is not None:
+                save_preset(self.model, self.preprocessor, self.best)

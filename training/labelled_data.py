@@ -1,0 +1,134 @@
+"""Labelled examples as arrays, and batches of them."""
+
+import dataclasses
+
+import keras
+import numpy as np
+import tensorflow as tf
+from tqdm import tqdm
+
+from training.glue import GlueExamples
+from training.row_order import shuffled_rows
+
+_TEXTS_PER_BATCH = 1024
+
+
+@dataclasses.dataclass(frozen=True)
+class Labelled:
+    """Examples, one row of each array for each.
+
+    Attributes:
+        features: dict of int32 arrays of shape `(rows, sequence_length)`.
+        labels: int32 array of shape `(rows,)`, or a dict of such.
+    """
+
+    features: dict[str, np.ndarray]
+    labels: np.ndarray | dict[str, np.ndarray]
+
+    def __len__(self):
+        return len(next(iter(self.features.values())))
+
+
+def encode_texts(
+    examples: GlueExamples, preprocessor, label: str | None = None
+) -> Labelled:
+    """Turns one or two texts of each example into a model's inputs.
+
+    Args:
+        examples: `GlueExamples`.
+        preprocessor: keras-hub's for text classification.
+        label: Of the progress bar; without one there is none.
+    """
+    texts = examples.texts if len(examples.texts) > 1 else examples.texts[0]
+    # Without labels it would take a second text for them.
+    batches = (
+        tf.data.Dataset.from_tensor_slices((texts, examples.labels))
+        .batch(_TEXTS_PER_BATCH)
+        .map(preprocessor)
+    )
+    parts = [
+        {name: np.asarray(value, "int32") for name, value in features.items()}
+        for features, _ in tqdm(
+            batches.as_numpy_iterator(),
+            label,
+            total=-(-len(examples) // _TEXTS_PER_BATCH),
+            disable=None if label else True,
+        )
+    ]
+    features = {
+        name: np.concatenate([part[name] for part in parts])
+        for name in parts[0]
+    }
+    return Labelled(features, examples.labels)
+
+
+def training_batches(
+    data: Labelled,
+    *,
+    batch_size: int,
+    seed: int,
+    first_step: int = 0,
+    num_steps: int | None = None,
+) -> tf.data.Dataset:
+    """Returns shuffled batches of features and labels.
+
+    The order is that of `training.row_order`: a run that continues at
+    `first_step` sees what an uninterrupted one sees.
+
+    Args:
+        data: `Labelled`.
+        batch_size: int. Examples in a batch.
+        seed: int. Of the order.
+        first_step: int. The number of batches to leave out. Defaults to `0`.
+        num_steps: int or None. The number of batches. Defaults to `None`:
+            without end.
+    """
+
+    def batch(step):
+        rows, _ = shuffled_rows(len(data), batch_size, seed, step)
+        return _read(data, rows, batch_size)
+
+    last_step = np.iinfo(np.int64).max // batch_size
+    if num_steps is not None:
+        last_step = first_step + num_steps
+    steps = tf.data.Dataset.range(first_step, last_step)
+    return steps.map(batch, tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)
+
+
+def dev_batches(data: Labelled, *, batch_size: int) -> tf.data.Dataset:
+    """Returns each example once, in order, with a weight.
+
+    The last batch is filled up with copies of the last example, whose weights
+    are 0. So nothing is dropped or counted twice, and all batches have one
+    shape, which the replicas of a `tf.distribute` strategy can share.
+
+    Args:
+        data: `Labelled`.
+        batch_size: int. Examples in a batch.
+    """
+    count = len(data)
+
+    def batch(step):
+        rows = step * batch_size + tf.range(batch_size, dtype=tf.int64)
+        weights = tf.cast(rows < count, "float32")
+        features, labels = _read(data, tf.minimum(rows, count - 1), batch_size)
+        weights = keras.tree.map_structure(lambda _: weights, labels)
+        return features, labels, weights
+
+    steps = tf.data.Dataset.range(-(-count // batch_size))
+    return steps.map(batch, tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)
+
+
+def _read(data, rows, batch_size):
+    """Reads rows when the graph runs: the examples are no part of it."""
+    arrays = (data.features, data.labels)
+    flat = keras.tree.flatten(arrays)
+    read = tf.numpy_function(
+        lambda rows: [array[rows] for array in flat],
+        [rows],
+        [tf.as_dtype(array.dtype) for array in flat],
+        stateful=False,
+    )
+    for tensor, array in zip(read, flat):
+        tensor.set_shape((batch_size, *array.shape[1:]))
+    return keras.tree.pack_sequence_as(arrays, read)

@@ -1,0 +1,138 @@
+"""The model that `--model` names: a run, a preset, a Hugging Face directory."""
+
+import dataclasses
+import json
+import pathlib
+
+import keras
+import keras_hub
+
+from training.families import FAMILIES
+from training.families import Family
+from training.families import family_of
+from training.user_error import UserError
+
+
+@dataclasses.dataclass(frozen=True)
+class PretrainedModel:
+    """A backbone and what turns text into its inputs.
+
+    Attributes:
+        name: As it was asked for.
+        family: Its classes.
+        backbone: A backbone of `keras_pkm.models`, with memory or without.
+        tokenizer: The tokenizer that it was trained with.
+    """
+
+    name: str
+    family: Family
+    backbone: keras_hub.models.Backbone
+    tokenizer: keras_hub.tokenizers.Tokenizer
+
+
+def load_pretrained(name: str, added_memory: dict | None) -> PretrainedModel:
+    """Loads a model to fine-tune.
+
+    Args:
+        name: The directory of a pretraining run, whose best model it is; a
+            preset, local or of KerasHub; or a local directory of
+            transformers.
+        added_memory: `memory_layers`, `memory_block` and `memory` to give to a
+            plain model, or None.
+
+    Raises:
+        UserError: it cannot be loaded, or has a memory already.
+    """
+    preset = _preset_of(name)
+    config = _read_config(preset)
+    try:
+        if "model_type" in config:
+            backbone, family = _load_hugging_face(preset, config, added_memory)
+        else:
+            backbone, family = _load_preset(name, preset, added_memory)
+        tokenizer = _load_tokenizer(preset)
+    # keras-hub raises many kinds for names and files that it cannot use.
+    except (ValueError, OSError, ImportError, KeyError) as error:
+        reason = " ".join(str(error).split())[:300]
+        raise UserError(
+            "--model must be a run directory, a preset or a directory of "
+            f"transformers, received '{name}': {reason}"
+        ) from error
+    return PretrainedModel(name, family, backbone, tokenizer)
+
+
+def _preset_of(name):
+    """A run's best model; one that stopped early may have none yet."""
+    root = pathlib.Path(name)
+    if not (root / "recipe.json").exists():
+        return name
+    for part in ("best", "last", "plain"):
+        if (root / part / "config.json").exists():
+            return str(root / part)
+    raise UserError(
+        f"--model '{name}' is a run that has not saved a model yet: go on "
+        "with it first"
+    )
+
+
+def _load_tokenizer(preset):
+    path = pathlib.Path(preset)
+    if not (path / "tokenizer.json").exists() or _read_config(preset).get(
+        "model_type"
+    ):
+        return keras_hub.tokenizers.Tokenizer.from_preset(preset)
+    # keras-hub finds the tokenizers of its own backbones alone.
+    tokenizer = keras.saving.deserialize_keras_object(
+        json.loads((path / "tokenizer.json").read_text())
+    )
+    tokenizer.load_assets(str(path / "assets" / "tokenizer"))
+    return tokenizer
+
+
+def _read_config(preset):
+    path = pathlib.Path(preset) / "config.json"
+    if not path.exists():
+        return {}
+    try:
+        return json.loads(path.read_text())
+    except ValueError as error:
+        raise UserError(
+            f"--model must have a config.json that is JSON, but {path} is "
+            f"not ({error})"
+        ) from error
+
+
+def _load_hugging_face(preset, config, added_memory):
+    kinds = {family.model_type: family for family in FAMILIES}
+    if config["model_type"] not in kinds:
+        raise ValueError(
+            f"its config.json has model_type '{config['model_type']}', but "
+            f"only {', '.join(kinds)} are known"
+        )
+    family = kinds[config["model_type"]]
+    return family.backbone.from_preset(preset, **(added_memory or {})), family
+
+
+def _load_preset(name, preset, added_memory):
+    backbone = keras_hub.models.Backbone.from_preset(preset)
+    family = family_of(backbone)
+    if family is None:
+        known = ", ".join(family.title for family in FAMILIES)
+        raise ValueError(
+            f"it is a {type(backbone).__name__}, but only {known} are known"
+        )
+    has_memory = bool(getattr(backbone, "memory_outputs", None))
+    if has_memory and added_memory:
+        raise UserError(
+            f"--memory-block and --memory-layers add memory to plain models, "
+            f"but '{name}' has one in layers "
+            f"{' '.join(map(str, backbone.memory_layers))}: leave the flags out"
+        )
+    if has_memory or (
+        isinstance(backbone, family.backbone) and not added_memory
+    ):
+        return backbone, family
+    backbone = family.backbone.from_backbone(
+        backbone, **(added_memory or {"memory_layers": ()})
+    )
+    return backbone, family
