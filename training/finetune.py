@@ -1,4 +1,4 @@
-"""Fine-tunes a pretrained model on a GLUE task.
+"""Fine-tunes a pretrained model on a GLUE task or SQuAD 1.1.
 
     python training/finetune.py --task sst2 --model runs/books --data GLUE
 
@@ -22,15 +22,15 @@ from training.finetuning_recipe import FinetuningRecipe
 from training.finetuning_report import format_results
 from training.finetuning_report import summarize
 from training.finetuning_seed import train_seed
-from training.glue import load_glue
+from training.glue_finetuning import GlueFinetuning
 from training.interruption import Interrupted
 from training.interruption import Signals
 from training.interruption import catch_signals
-from training.labelled_data import encode_texts
 from training.pretrain import how_to_go_on
 from training.pretrained_model import load_pretrained
 from training.run_directory import RunDirectory
 from training.run_directory import write_whole
+from training.squad_finetuning import SquadFinetuning
 from training.strategy import create_strategy
 from training.strategy import default_precision
 from training.strategy import is_chief
@@ -87,22 +87,14 @@ def finetune(recipe: FinetuningRecipe, signals: Signals) -> dict:
     run = RunDirectory(recipe.run_dir)
     run.check(recipe)
     bad_rows = BadRows(recipe.skip_bad_rows)
-    examples = load_glue(recipe.glue, recipe.data, recipe.data_dir, bad_rows)
-    if recipe.limit:
-        examples["train"] = examples["train"].first(recipe.limit)
+    kind = SquadFinetuning if recipe.is_squad else GlueFinetuning
+    work = kind(recipe, pretrained, bad_rows)
     if bad_rows.rows:
         print(bad_rows.report())
-    preprocessor = pretrained.family.preprocessor(
-        pretrained.tokenizer, sequence_length=recipe.sequence_length
-    )
-    data = {
-        split: encode_texts(part, preprocessor, f"{recipe.glue.title} {split}")
-        for split, part in examples.items()
-    }
     if is_chief(strategy):
         run.create(recipe, None)
     print(
-        f"{run.root}: {recipe.glue.title}, {len(data['train']):,} examples, "
+        f"{run.root}: {recipe.task}, {len(work.train):,} rows to train on, "
         f"{recipe.devices} device(s), {recipe.precision}"
     )
     seeds = {}
@@ -110,7 +102,7 @@ def finetune(recipe: FinetuningRecipe, signals: Signals) -> dict:
         path = run.root / f"seed-{seed}" / "results.json"
         if not path.exists():
             figures = train_seed(
-                recipe, pretrained, data, strategy, signals, seed, path.parent
+                recipe, pretrained, work, strategy, signals, seed, path.parent
             )
             if is_chief(strategy):
                 write_whole(path, json.dumps(figures, indent=2) + "\n")
@@ -123,11 +115,7 @@ def finetune(recipe: FinetuningRecipe, signals: Signals) -> dict:
         "memory_layers": list(pretrained.backbone.memory_layers),
         "memory_block": pretrained.backbone.memory_block,
         "freeze": list(recipe.freeze),
-        "majority": {
-            split: part.majority_share
-            for split, part in examples.items()
-            if split != "train"
-        },
+        "baseline": work.baseline,
         "seeds": seeds,
         "summary": summarize(seeds),
     }
@@ -147,8 +135,6 @@ def check_recipe(recipe, pretrained):
         UserError: a number is out of range, or the model lacks what a flag
             speaks of.
     """
-    if recipe.is_squad:
-        raise UserError("--task squad is not there yet")
     longest = pretrained.backbone.max_sequence_length
     for name, low, high in (
         ("epochs", 1, None),

@@ -39,13 +39,9 @@ def format_results(results: dict) -> str:
         for figures in summary.values()
     ]
     lines.append(f"| {results['model']} | {' | '.join(cells)} |")
-    cells = [
-        f"{100 * results['majority'][name.split()[0]]:.1f}"
-        if name.endswith("accuracy")
-        else "0.0"
-        for name in names
-    ]
-    lines.append(f"| the most frequent class | {' | '.join(cells)} |")
+    cells = [f"{100 * results['baseline'][name]:.1f}" for name in names]
+    if any(results["baseline"].values()):
+        lines.append(f"| the most frequent class | {' | '.join(cells)} |")
     for model, figures in paper_figures(results["task"]).items():
         cells = [f"{figures[_title(name)]:.1f}" for name in names]
         lines.append(f"| the paper's {model} | {' | '.join(cells)} |")

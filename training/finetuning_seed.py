@@ -6,13 +6,11 @@ import sys
 import keras
 
 from keras_pkm.callbacks import TrainingCheckpoint
-from keras_pkm.metrics import MatthewsCorrelation
 from keras_pkm.models import copy_matching_weights
 from keras_pkm.models import freeze_memory
 from keras_pkm.optimizers import LinearWarmup
 from keras_pkm.optimizers import LossScaleOptimizer
 from keras_pkm.optimizers import PKMAdam
-from training.labelled_data import dev_batches
 from training.labelled_data import training_batches
 from training.run_directory import save_preset
 from training.skipped_steps import SkippedSteps
@@ -21,14 +19,14 @@ from training.strategy import is_chief
 
 
 def train_seed(
-    recipe, pretrained, data, strategy, signals, seed, directory: pathlib.Path
+    recipe, pretrained, work, strategy, signals, seed, directory: pathlib.Path
 ) -> dict:
     """Fine-tunes with one seed, or goes on with it.
 
     Args:
         recipe: `FinetuningRecipe`, with all defaults filled in.
         pretrained: `PretrainedModel`.
-        data: dict of `Labelled`, with `"train"` and the dev sets.
+        work: `GlueFinetuning` or `SquadFinetuning`.
         strategy: `tf.distribute.Strategy`.
         signals: `Signals` that may end it before.
         seed: int.
@@ -38,12 +36,12 @@ def train_seed(
         A dict with `"epochs"`, the figures after each, and `"best"`, the number
         of the best one, counted from 1.
     """
-    steps_per_epoch = max(1, len(data["train"]) // recipe.batch_size)
+    steps_per_epoch = max(1, len(work.train) // recipe.batch_size)
     steps = recipe.epochs * steps_per_epoch
     keras.utils.set_random_seed(seed)
     with strategy.scope():
-        task = build_classifier(recipe, pretrained)
-        compile_classifier(task, recipe, steps)
+        task = work.build(copy_backbone(recipe, pretrained))
+        work.compile(task, make_optimizer(recipe, task, steps))
     checkpoint = TrainingCheckpoint(
         directory / "checkpoints", every=recipe.checkpoint_every, keep=1
     )
@@ -57,15 +55,7 @@ def train_seed(
         checkpoint.state = {"epochs": [], "best": 0}
         checkpoint.set_model(task)
         checkpoint.save()
-    dev = {
-        split: dev_batches(part, batch_size=recipe.batch_size)
-        for split, part in data.items()
-        if split != "train"
-    }
     writes = is_chief(strategy)
-    preprocessor = pretrained.family.preprocessor(
-        pretrained.tokenizer, sequence_length=recipe.sequence_length
-    )
     callbacks = [
         SkippedSteps(
             checkpoint,
@@ -73,13 +63,7 @@ def train_seed(
             if recipe.precision == "mixed_float16"
             else recipe.max_skipped_steps,
         ),
-        EvaluateDevSets(
-            checkpoint,
-            dev,
-            recipe.glue.metric,
-            preprocessor,
-            directory / "best" if writes else None,
-        ),
+        EvaluateDevSets(checkpoint, work, directory if writes else None),
         checkpoint,
         StopOnSignal(checkpoint, signals),
     ]
@@ -87,7 +71,7 @@ def train_seed(
     def fit(first_epoch, epochs, steps_per_epoch):
         task.fit(
             training_batches(
-                data["train"],
+                work.train,
                 batch_size=recipe.batch_size,
                 seed=seed,
                 first_step=checkpoint.step,
@@ -111,8 +95,8 @@ def train_seed(
     return dict(checkpoint.state)
 
 
-def build_classifier(recipe, pretrained):
-    """Builds the task with the pretrained weights and a fresh head."""
+def copy_backbone(recipe, pretrained):
+    """Builds a backbone with the pretrained weights, as the recipe has it."""
     backbone = pretrained.backbone
     config = {
         **backbone.get_config(),
@@ -124,13 +108,11 @@ def build_classifier(recipe, pretrained):
     copy_matching_weights(backbone, copy)
     if recipe.freeze:
         freeze_memory(copy, recipe.freeze)
-    return pretrained.family.classifier(
-        copy, num_classes=len(recipe.glue.labels), dropout=recipe.dropout
-    )
+    return copy
 
 
-def compile_classifier(task, recipe, steps):
-    """Gives the task an optimizer with the recipe's schedule."""
+def make_optimizer(recipe, task, steps):
+    """Returns the optimizer, its rates over `steps` steps."""
 
     def schedule(peak):
         return LinearWarmup(peak, int(recipe.warmup_ratio * steps), steps)
@@ -147,16 +129,7 @@ def compile_classifier(task, recipe, steps):
     )
     if recipe.precision == "mixed_float16":
         optimizer = LossScaleOptimizer(optimizer)
-    if recipe.glue.metric == "accuracy":
-        metric = keras.metrics.SparseCategoricalAccuracy(name="accuracy")
-    else:
-        metric = MatthewsCorrelation(len(recipe.glue.labels))
-    task.compile(
-        optimizer,
-        loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
-        weighted_metrics=[metric],
-        jit_compile=False,
-    )
+    return optimizer
 
 
 class EvaluateDevSets(keras.callbacks.Callback):
@@ -165,34 +138,28 @@ class EvaluateDevSets(keras.callbacks.Callback):
     Args:
         checkpoint: `TrainingCheckpoint`, whose state gets the figures. It comes
             after this callback.
-        dev: dict of `tf.data.Dataset`.
-        metric: str. What decides, on the first dev set.
-        preprocessor: what the saved model's users need.
-        best: directory of the best model, or None to save none.
+        work: `GlueFinetuning` or `SquadFinetuning`.
+        directory: gets the best model, in `best/`, and predictions. `None` to
+            write none.
     """
 
-    def __init__(self, checkpoint, dev, metric, preprocessor, best):
+    def __init__(self, checkpoint, work, directory):
         super().__init__()
         self.checkpoint = checkpoint
-        self.dev = dev
-        self.metric = metric
-        self.preprocessor = preprocessor
-        self.best = best
+        self.work = work
+        self.directory = directory
 
     def on_epoch_end(self, epoch, logs=None):
-        figures = {}
-        for split, batches in self.dev.items():
-            found = self.model.evaluate(batches, return_dict=True, verbose=0)
-            figures[f"{split} {self.metric}"] = found[self.metric]
-            figures[f"{split} loss"] = found["loss"]
+        figures = self.work.evaluate(self.model, self.directory)
         print(
             ", ".join(f"{name} {value:.4f}" for name, value in figures.items())
         )
         state = self.checkpoint.state
         state["epochs"] = [*state["epochs"], figures]
-        decides = f"{next(iter(self.dev))} {self.metric}"
-        scores = [epoch[decides] for epoch in state["epochs"]]
+        scores = [figures[self.work.decides] for figures in state["epochs"]]
         if scores[-1] > max(scores[:-1], default=float("-inf")):
             state["best"] = len(scores)
-            if self.best is not None:
-                save_preset(self.model, self.preprocessor, self.best)
+            if self.directory is not None:
+                save_preset(
+                    self.model, self.work.preprocessor, self.directory / "best"
+                )

@@ -1,0 +1,95 @@
+"""Fine-tuning on a GLUE task: data, head, loss and figures."""
+
+import keras
+
+from keras_pkm.metrics import MatthewsCorrelation
+from training.bad_rows import BadRows
+from training.finetuning_recipe import FinetuningRecipe
+from training.glue import load_glue
+from training.labelled_data import dev_batches
+from training.labelled_data import encode_texts
+from training.pretrained_model import PretrainedModel
+
+
+class GlueFinetuning:
+    """What `training.finetuning_seed` needs to know of a GLUE task.
+
+    Args:
+        recipe: `FinetuningRecipe`, with all defaults filled in.
+        pretrained: `PretrainedModel`.
+        bad_rows: takes rows that cannot be used.
+
+    Attributes:
+        train: `Labelled`, to train on.
+        decides: The figure that says which epoch is best.
+        baseline: What the most frequent class gives, for each figure.
+        preprocessor: What users of the model need.
+    """
+
+    def __init__(
+        self,
+        recipe: FinetuningRecipe,
+        pretrained: PretrainedModel,
+        bad_rows: BadRows,
+    ):
+        task = recipe.glue
+        self._task = task
+        self._recipe = recipe
+        self._family = pretrained.family
+        examples = load_glue(task, recipe.data, recipe.data_dir, bad_rows)
+        if recipe.limit:
+            examples["train"] = examples["train"].first(recipe.limit)
+        self.preprocessor = pretrained.family.preprocessor(
+            pretrained.tokenizer, sequence_length=recipe.sequence_length
+        )
+        data = {
+            split: encode_texts(
+                part, self.preprocessor, f"{task.title} {split}"
+            )
+            for split, part in examples.items()
+        }
+        self.train = data.pop("train")
+        self._dev = {
+            split: dev_batches(part, batch_size=recipe.batch_size)
+            for split, part in data.items()
+        }
+        self.decides = f"{next(iter(self._dev))} {task.metric}"
+        accuracy = task.metric == "accuracy"
+        self.baseline = {
+            f"{split} {task.metric}": (
+                examples[split].majority_share if accuracy else 0.0
+            )
+            for split in self._dev
+        }
+
+    def build(self, backbone) -> keras.Model:
+        """Returns a task with a fresh head."""
+        return self._family.classifier(
+            backbone,
+            num_classes=len(self._task.labels),
+            dropout=self._recipe.dropout,
+        )
+
+    def compile(self, task, optimizer):
+        """Gives a task its loss and metric."""
+        if self._task.metric == "accuracy":
+            metric = keras.metrics.SparseCategoricalAccuracy(name="accuracy")
+        else:
+            metric = MatthewsCorrelation(len(self._task.labels))
+        task.compile(
+            optimizer,
+            loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+            weighted_metrics=[metric],
+            jit_compile=False,
+        )
+
+    def evaluate(self, task, directory) -> dict[str, float]:
+        """Returns the figures of all dev sets, from 0 to 1."""
+        del directory
+        figures = {}
+        for split, batches in self._dev.items():
+            logs = task.evaluate(batches, return_dict=True, verbose=0)
+            name = self._task.metric
+            figures[f"{split} {name}"] = logs[name]
+            figures[f"{split} loss"] = logs["loss"]
+        return figures

@@ -1,0 +1,121 @@
+"""Fine-tuning on SQuAD 1.1: windows, head, loss, predictions and figures."""
+
+import json
+import pathlib
+
+import keras
+import numpy as np
+
+from training.bad_rows import BadRows
+from training.finetuning_recipe import FinetuningRecipe
+from training.labelled_data import Labelled
+from training.labelled_data import dev_batches
+from training.offset_tokenizer import make_offset_tokenizer
+from training.pretrained_model import PretrainedModel
+from training.run_directory import write_whole
+from training.squad import load_squad
+from training.squad_score import squad_score
+from training.squad_windows import SpecialTokens
+from training.squad_windows import Windows
+from training.squad_windows import WindowSizes
+from training.squad_windows import best_answers
+from training.squad_windows import make_windows
+
+
+class SquadFinetuning:
+    """What `training.finetuning_seed` needs to know of SQuAD.
+
+    Args and attributes: as of `training.glue_finetuning.GlueFinetuning`.
+    """
+
+    decides = "dev F1"
+
+    def __init__(
+        self,
+        recipe: FinetuningRecipe,
+        pretrained: PretrainedModel,
+        bad_rows: BadRows,
+    ):
+        self._family = pretrained.family
+        self._batch_size = recipe.batch_size
+        self._sizes = WindowSizes(
+            recipe.sequence_length, recipe.stride, recipe.answer_length
+        )
+        examples = load_squad(recipe.data, recipe.data_dir, bad_rows)
+        if recipe.limit:
+            examples["train"] = examples["train"][: recipe.limit]
+        tokenizer = make_offset_tokenizer(pretrained.tokenizer)
+        special = SpecialTokens.of(pretrained.tokenizer)
+        windows = {
+            split: make_windows(
+                part, tokenizer, special, self._sizes, split, bad_rows
+            )
+            for split, part in examples.items()
+        }
+        names = pretrained.backbone.input
+        self.train = _labelled(windows["train"], names)
+        self._dev = examples["dev"]
+        self._dev_windows = windows["dev"]
+        self._dev_data = _labelled(windows["dev"], names)
+        self.baseline = {"dev exact match": 0.0, "dev F1": 0.0}
+        self.preprocessor = pretrained.family.preprocessor(
+            pretrained.tokenizer, sequence_length=recipe.sequence_length
+        )
+
+    def build(self, backbone) -> keras.Model:
+        """Returns a task with a fresh head."""
+        if hasattr(backbone, "pooled_dense"):
+            # The spans' loss has no gradient for the pooler.
+            backbone.pooled_dense.trainable = False
+        return self._family.answerer(backbone)
+
+    def compile(self, task, optimizer):
+        """Gives a task its loss."""
+        task.compile(optimizer, metrics=None, jit_compile=False)
+
+    def evaluate(self, task, directory) -> dict[str, float]:
+        """Returns exact match and F1, from 0 to 1.
+
+        Args:
+            task: The task.
+            directory: Where the answers go: `predictions.json` in the format
+                of SQuAD's own script, `nbest_predictions.json` beside. `None`
+                to write none.
+        """
+        batches = dev_batches(self._dev_data, batch_size=self._batch_size)
+        logits = task.predict(batches.map(lambda x, *_: x), verbose=0)
+        count = len(self._dev_windows)
+        answers = best_answers(
+            self._dev,
+            self._dev_windows,
+            logits["start"][:count],
+            logits["end"][:count],
+            self._sizes,
+        )
+        predictions = {key: found[0]["text"] for key, found in answers.items()}
+        if directory is not None:
+            directory = pathlib.Path(directory)
+            directory.mkdir(parents=True, exist_ok=True)
+            for name, what in (
+                ("predictions.json", predictions),
+                ("nbest_predictions.json", answers),
+            ):
+                write_whole(
+                    directory / name, json.dumps(what, ensure_ascii=False)
+                )
+        score = squad_score(predictions, {e.id: e.answers for e in self._dev})
+        return {
+            "dev exact match": score["exact_match"] / 100,
+            "dev F1": score["f1"] / 100,
+        }
+
+
+def _labelled(windows: Windows, names) -> Labelled:
+    """The windows as inputs of a backbone, and its labels."""
+    return Labelled(
+        {name: getattr(windows, name) for name in names},
+        {
+            "start": np.ascontiguousarray(windows.labels[:, 0]),
+            "end": np.ascontiguousarray(windows.labels[:, 1]),
+        },
+    )
