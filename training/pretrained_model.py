@@ -61,6 +61,36 @@ def load_pretrained(name: str, added_memory: dict | None) -> PretrainedModel:
     return PretrainedModel(name, family, backbone, tokenizer)
 
 
+def load_masked_lm(name: str) -> tuple:
+    """Loads a masked-LM task to measure it.
+
+    Args:
+        name: As of `load_pretrained`.
+
+    Returns:
+        A tuple of the task and its tokenizer.
+
+    Raises:
+        UserError: it cannot be loaded, or has no masked-LM head.
+    """
+    preset = _preset_of(name)
+    config = _read_config(preset)
+    try:
+        if "model_type" in config:
+            family = _family_of_hugging_face(config)
+            task = family.masked_lm.from_preset(preset)
+        else:
+            task = keras_hub.models.MaskedLM.from_preset(preset)
+    # keras-hub raises many kinds for names and files that it cannot use.
+    except (ValueError, OSError, ImportError, KeyError) as error:
+        reason = " ".join(str(error).split())[:300]
+        raise UserError(
+            "--model must be a run directory, a masked-LM preset or a "
+            f"directory of transformers, received '{name}': {reason}"
+        ) from error
+    return task, task.preprocessor.tokenizer
+
+
 def _preset_of(name):
     """A run's best model; one that stopped early may have none yet."""
     root = pathlib.Path(name)
@@ -103,14 +133,18 @@ def _read_config(preset):
 
 
 def _load_hugging_face(preset, config, added_memory):
+    family = _family_of_hugging_face(config)
+    return family.backbone.from_preset(preset, **(added_memory or {})), family
+
+
+def _family_of_hugging_face(config):
     kinds = {family.model_type: family for family in FAMILIES}
     if config["model_type"] not in kinds:
         raise ValueError(
             f"its config.json has model_type '{config['model_type']}', but "
             f"only {', '.join(kinds)} are known"
         )
-    family = kinds[config["model_type"]]
-    return family.backbone.from_preset(preset, **(added_memory or {})), family
+    return kinds[config["model_type"]]
 
 
 def _load_preset(name, preset, added_memory):

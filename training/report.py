@@ -24,28 +24,39 @@ def format_results(results: dict) -> str:
             f"{stage['perplexity']:.2f} | {stage['tokens_per_second']:,.0f} |"
         )
     usage = results["stages"][-1].get("memory_usage", {})
-    if usage:
-        lines += [
-            "",
-            "| memory layer | slots | used % | top-1 used % | per token % | "
-            "KL_u | KL_w | top-1 reads |",
-            "|---:|---:|---:|---:|---:|---:|---:|---:|",
-        ]
-    slots = results["num_slots"]
+    lines += format_memory_usage(usage, results["num_slots"])
+    return "\n".join(lines)
+
+
+def format_memory_usage(usage: dict, num_slots: int) -> list[str]:
+    """Returns the lines of a table of memory usage, none if there is no memory.
+
+    Args:
+        usage: The figures of `keras_pkm.metrics.MemoryUsage` by layer.
+        num_slots: Slots of each memory.
+    """
+    if not usage:
+        return []
+    lines = [
+        "",
+        "| memory layer | slots | used % | top-1 used % | per token % | "
+        "KL_u | KL_w | top-1 reads |",
+        "|---:|---:|---:|---:|---:|---:|---:|---:|",
+    ]
     for layer, figures in usage.items():
         lines.append(
-            f"| {layer} | {slots:,} | {100 * figures['mu']:.1f} | "
+            f"| {layer} | {num_slots:,} | {100 * figures['mu']:.1f} | "
             f"{100 * figures['top1_mu']:.1f} | "
             f"{100 * figures['top1_token_mu']:.1f} | {figures['kl_u']:.2f} | "
             f"{figures['kl_w']:.2f} | {figures['top1_reads']:,} |"
         )
-    if any(figures["top1_reads"] < 5 * slots for figures in usage.values()):
+    if any(figures["top1_reads"] < 5 * num_slots for figures in usage.values()):
         lines += [
             "",
             "Fewer than five top-1 reads a slot: usage would be higher on more "
             "held-out text.",
         ]
-    return "\n".join(lines)
+    return lines
 
 
 def write_results(results: dict, run: RunDirectory):

@@ -1,0 +1,93 @@
+import json
+import pathlib
+
+import keras_hub
+import pytest
+
+from tests.models.tiny import tiny_masked_lm
+from training.evaluate_mlm import main
+from training.run_directory import save_preset
+from training.vocabulary import make_tokenizer
+from training.vocabulary import train_vocabulary
+
+TEXT = "The dog met a fox. Nobody knows why the fox met the dog."
+HUGGING_FACE = (
+    pathlib.Path(__file__).parents[1] / "models" / "hugging_face" / "bert"
+)
+
+
+@pytest.fixture(scope="module")
+def run_directory(tmp_path_factory):
+    """A pretraining run, as far as it matters."""
+    root = tmp_path_factory.mktemp("run")
+    (root / "recipe.json").write_text("{}")
+    tokenizer = make_tokenizer(train_vocabulary([TEXT], 60, progress=False))
+    task = tiny_masked_lm(vocabulary_size=tokenizer.vocabulary_size())
+    preprocessor = keras_hub.models.BertMaskedLMPreprocessor(
+        tokenizer, sequence_length=20
+    )
+    save_preset(task, preprocessor, root / "best")
+    return root
+
+
+@pytest.fixture
+def text(tmp_path):
+    path = tmp_path / "text.txt"
+    path.write_text("\n\n".join([TEXT] * 5))
+    return path
+
+
+def run(model, text, tmp_path, flags=""):
+    output = tmp_path / "out" / "results.json"
+    args = f"--model {model} --text {text} --output {output} --batch-size 4"
+    assert main([*args.split(), *flags.split()]) == 0
+    return json.loads(output.read_text())
+
+
+def test_figures(run_directory, text, tmp_path, capsys):
+    results = run(run_directory, text, tmp_path)
+    assert results == run(run_directory, text, tmp_path)
+    other = run(run_directory, text, tmp_path, "--seed 1")
+    assert other["perplexity"] != results["perplexity"]
+    assert results["sequences"] >= 5
+    assert results["perplexity"] > 1 and results["standard_error"] > 0
+    assert results["num_slots"] == 121
+    assert set(results["memory_usage"]) == {"1", "3"}
+    printed = capsys.readouterr().out
+    assert f"| {text} | {results['perplexity']:.2f} |" in printed
+    assert "| 3 | 121 |" in printed
+
+
+def test_pseudo_perplexity(run_directory, text, tmp_path, capsys):
+    results = run(run_directory, text, tmp_path, "--pseudo --limit 2")
+    assert results["sequences"] == 2
+    assert results["kind"] == "pseudo-perplexity"
+    assert "| text | pseudo-perplexity |" in capsys.readouterr().out
+    masked = run(run_directory, text, tmp_path, "--limit 2")
+    assert results["predicted_tokens"] > 3 * masked["predicted_tokens"]
+
+
+def test_hugging_face(tmp_path, capsys):
+    pytest.importorskip("safetensors", reason="safetensors is not installed")
+    path = tmp_path / "text.txt"
+    path.write_text("a b c d e f g h i j k l m n o")
+    results = run(HUGGING_FACE, path, tmp_path)
+    assert results["memory_usage"] == {}
+    assert "memory layer" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ("--model nothing", "--model must be a run directory, a masked-LM"),
+        ("--text nothing", "the corpus file 'nothing' does not exist"),
+        ("--sequence-length 99", "at most the model's 20, received 99"),
+        ("--limit 0", "--limit must be at least 1, received 0"),
+        ("--mask-rate 1", "above 0 and below 1, received 1.0"),
+        ("--batch-size 0", "--batch-size must be at least 1"),
+    ],
+)
+def test_mistakes(run_directory, text, capsys, flags, message):
+    args = ["--model", str(run_directory), "--text", str(text)]
+    assert main([*args, *flags.split()]) == 2
+    assert message in capsys.readouterr().err

@@ -1,0 +1,89 @@
+import math
+
+import keras_hub
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_pkm.models import MemoryProbe
+from tests.contracts import fresh_rng
+from tests.models.tiny import masked_batch
+from tests.models.tiny import tiny_masked_lm
+from training.masked_lm_evaluation import Evaluation
+from training.masked_lm_evaluation import evaluate_masked_lm
+from training.masked_lm_evaluation import one_by_one
+from training.masking import Masking
+
+MASKING = Masking(
+    vocabulary_size=100,
+    mask_token_id=4,
+    pad_token_id=0,
+    special_token_ids=(0, 2, 3, 4),
+    mask_selection_length=3,
+)
+
+
+@pytest.mark.parametrize("memory_layers", [(), (1, 3)])
+def test_equals_keras_hub_s_perplexity_and_the_probe(memory_layers):
+    task = tiny_masked_lm(memory_layers=memory_layers)
+    rng = fresh_rng()
+    x, labels, weights = masked_batch(rng, batch=12)
+    weights[5] = 0
+    data = tf.data.Dataset.from_tensor_slices((x, labels, weights)).batch(5)
+    evaluation = evaluate_masked_lm(task, data)
+    assert len(evaluation.nll) == np.sum(weights.sum(1) > 0)
+    assert evaluation.tokens.sum() == weights.sum()
+    task.compile(
+        weighted_metrics=[keras_hub.metrics.Perplexity(from_logits=True)]
+    )
+    logs = task.evaluate(data, return_dict=True, verbose=0)
+    assert evaluation.perplexity == pytest.approx(logs["perplexity"], rel=1e-5)
+    usage = MemoryProbe(task.backbone).measure(data) if memory_layers else {}
+    assert evaluation.memory_usage == usage
+
+
+def test_standard_error_is_that_of_repeated_samples():
+    rng = np.random.default_rng(0)
+
+    def sample():
+        tokens = rng.integers(1, 9, 400).astype("float64")
+        level = rng.normal(3, 0.4, 400)  # tokens of a sequence are alike
+        return Evaluation(level * tokens, tokens, {})
+
+    samples = [sample() for _ in range(300)]
+    spread = np.std([evaluation.perplexity for evaluation in samples])
+    errors = [evaluation.standard_error for evaluation in samples]
+    assert np.mean(errors) == pytest.approx(spread, rel=0.1)
+    one = Evaluation(np.ones(1), np.ones(1), {})
+    assert math.isnan(one.standard_error)
+
+
+def test_pseudo_perplexity_masks_each_token_once():
+    rng = fresh_rng()
+    packed = rng.integers(5, 100, (3, 8)).astype("int32")
+    packed[:, 0], packed[:, 6] = 2, 3
+    packed[1, 4:] = 0
+    task = tiny_masked_lm()
+    evaluation = evaluate_masked_lm(
+        task, one_by_one(packed, MASKING, batch_size=4)
+    )
+    total, count = 0.0, 0
+    for row in packed:
+        for position in np.flatnonzero(~np.isin(row, (0, 2, 3))):
+            masked = row.copy()
+            masked[position] = 4
+            logits = task(
+                {
+                    "token_ids": masked[None],
+                    "segment_ids": 0 * masked[None],
+                    "padding_mask": (masked[None] != 0).astype("int32"),
+                    "mask_positions": np.array([[position]], "int32"),
+                }
+            )
+            log_p = tf.nn.log_softmax(tf.cast(logits[0, 0], "float64"))
+            total -= float(log_p[row[position]])
+            count += 1
+    assert evaluation.tokens.sum() == count == len(evaluation.nll)
+    assert evaluation.perplexity == pytest.approx(
+        math.exp(total / count), rel=1e-5
+    )
