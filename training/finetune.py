@@ -13,7 +13,6 @@ import pathlib
 import sys
 import time
 
-import keras
 import tensorflow as tf
 import tyro
 
@@ -124,7 +123,6 @@ def finetune(recipe: FinetuningRecipe, signals: Signals) -> dict:
         write_whole(run.root / "results.md", text + "\n")
         write_whole(run.results, json.dumps(results, indent=2) + "\n")
     print(f"\n{text}")
-    keras.utils.clear_session()
     return results
 
 
