@@ -1,7 +1,11 @@
 """Finds what is impossible in a recipe before anything is written."""
 
 from keras_pkm.layers import ProductKeyMemory
-from keras_pkm.models.pkm_backbone import check_memory_layers
+from keras_pkm.models.memory_layers import check_memory_layers
+from training.ranges import check_at_least
+from training.ranges import check_between_0_and_1
+from training.ranges import check_from_0_to_1
+from training.ranges import out_of_range
 from training.recipes import PretrainingRecipe
 from training.user_error import UserError
 
@@ -16,31 +20,28 @@ def check_recipe(recipe: PretrainingRecipe, replicas: int = 1):
     Raises:
         UserError: one of them is out of range.
     """
-    for name, lowest in (
-        ("steps", 1),
-        ("plain_steps", 0),
-        ("batch_size", 1),
-        ("accumulate", 1),
-        ("checkpoint_every", 1),
-        ("keep_checkpoints", 1),
-        ("max_skipped_steps", 1),
-        ("vocabulary_size", 6),
-        ("sequence_length", 8),
-        ("num_layers", 1),
-        ("num_heads", 1),
-        ("hidden_dim", 1),
-        ("intermediate_dim", 1),
-    ):
-        if getattr(recipe, name) < lowest:
-            raise _out_of_range(recipe, name, f"at least {lowest}")
-    for name in ("dropout", "warmup_ratio"):
-        if not 0 <= getattr(recipe, name) < 1:
-            raise _out_of_range(recipe, name, "at least 0 and below 1")
-    for name in ("mask_rate", "learning_rate", "memory_learning_rate"):
-        if not 0 < getattr(recipe, name) < 1:
-            raise _out_of_range(recipe, name, "above 0 and below 1")
+    check_at_least(
+        recipe,
+        steps=1,
+        plain_steps=0,
+        batch_size=1,
+        accumulate=1,
+        checkpoint_every=1,
+        keep_checkpoints=1,
+        max_skipped_steps=1,
+        vocabulary_size=6,
+        sequence_length=8,
+        num_layers=1,
+        num_heads=1,
+        hidden_dim=1,
+        intermediate_dim=1,
+    )
+    check_from_0_to_1(recipe, "dropout", "warmup_ratio")
+    check_between_0_and_1(
+        recipe, "mask_rate", "learning_rate", "memory_learning_rate"
+    )
     if recipe.num_heads > recipe.hidden_dim:
-        raise _out_of_range(
+        raise out_of_range(
             recipe, "num_heads", f"at most --hidden-dim, {recipe.hidden_dim}"
         )
     if recipe.memory_block != "ffn":
@@ -55,21 +56,16 @@ def check_recipe(recipe: PretrainingRecipe, replicas: int = 1):
                 "--memory-block ffn for a model without memory"
             )
     if recipe.batch_size % replicas:
-        raise _out_of_range(
+        raise out_of_range(
             recipe, "batch_size", f"a multiple of the {replicas} devices"
         )
     every = recipe.evaluate_every
     if every is not None:
         stages = [s for s in (recipe.plain_steps, recipe.steps) if s]
         if every < 1 or any(steps % every for steps in stages):
-            raise _out_of_range(
+            raise out_of_range(
                 recipe,
                 "evaluate_every",
                 f"a divisor of {' and '.join(map(str, stages))}, the steps of "
                 "each stage",
             )
-
-
-def _out_of_range(recipe, name, rule):
-    flag = f"--{name.replace('_', '-')}"
-    return UserError(f"{flag} must be {rule}, received {getattr(recipe, name)}")

@@ -20,6 +20,9 @@ from training.masked_lm_evaluation import evaluate_masked_lm
 from training.masked_lm_evaluation import one_by_one
 from training.masking import Masking
 from training.pretrained_model import load_masked_lm
+from training.ranges import check_at_least
+from training.ranges import check_between_0_and_1
+from training.ranges import out_of_range
 from training.report import format_memory_usage
 from training.run_directory import write_whole
 from training.tokenizing import tokenize_and_pack
@@ -76,6 +79,8 @@ def evaluate(recipe: EvaluationRecipe) -> dict:
     Raises:
         UserError: the recipe cannot be carried out.
     """
+    check_at_least(recipe, sequence_length=8, batch_size=1, limit=1)
+    check_between_0_and_1(recipe, "mask_rate")
     corpus = open_corpus(recipe.text, recipe.data_dir)
     corpus.check()
     task, tokenizer = load_masked_lm(recipe.model)
@@ -86,20 +91,9 @@ def evaluate(recipe: EvaluationRecipe) -> dict:
         )
     longest = task.backbone.max_sequence_length
     length = recipe.sequence_length or min(512, longest)
-    for flag, value, low, high in (
-        ("--sequence-length", length, 8, longest),
-        ("--batch-size", recipe.batch_size, 1, None),
-        ("--limit", 1 if recipe.limit is None else recipe.limit, 1, None),
-    ):
-        if value < low or (high and value > high):
-            most = f" and at most the model's {high}" if high else ""
-            raise UserError(
-                f"{flag} must be at least {low}{most}, received {value}"
-            )
-    if not 0 < recipe.mask_rate < 1:
-        raise UserError(
-            "--mask-rate must be above 0 and below 1, received "
-            f"{recipe.mask_rate}"
+    if length > longest:
+        raise out_of_range(
+            recipe, "sequence_length", f"at most the model's {longest}"
         )
     masking = Masking.from_tokenizer(tokenizer, length, recipe.mask_rate)
     with tempfile.TemporaryDirectory() as folder:

@@ -8,60 +8,42 @@ sets, over some seeds, beside the paper's.
 
 import dataclasses
 import json
-import logging
-import pathlib
 import sys
-import time
 
 import tensorflow as tf
 import tyro
 
 from training.bad_rows import BadRows
+from training.command_line import run_to_the_end
 from training.finetuning_recipe import FinetuningRecipe
 from training.finetuning_report import format_results
 from training.finetuning_report import summarize
 from training.finetuning_seed import train_seed
 from training.glue_finetuning import GlueFinetuning
-from training.interruption import Interrupted
 from training.interruption import Signals
-from training.interruption import catch_signals
-from training.pretrain import how_to_go_on
 from training.pretrained_model import load_pretrained
+from training.ranges import check_at_least
+from training.ranges import check_between_0_and_1
+from training.ranges import check_from_0_to_1
+from training.ranges import out_of_range
 from training.run_directory import RunDirectory
 from training.run_directory import write_whole
 from training.squad_finetuning import SquadFinetuning
 from training.strategy import create_strategy
 from training.strategy import default_precision
-from training.strategy import is_chief
-from training.user_error import RunError
 from training.user_error import UserError
 
 
 def main(args: list[str] | None = None) -> int:
     """Runs the command and returns its exit code."""
-    logging.basicConfig(format="%(message)s")
-    logging.getLogger("keras_pkm").setLevel(logging.INFO)
-    args = sys.argv[1:] if args is None else args
     recipe = tyro.cli(FinetuningRecipe, args=args)
-    if recipe.run_dir is None:
-        name = f"{recipe.task}-{time.strftime('%Y%m%d-%H%M%S')}"
-        recipe = dataclasses.replace(
-            recipe, run_dir=str(pathlib.Path("runs") / name)
-        )
-    hint = how_to_go_on(args, recipe, "training/finetune.py")
-    try:
-        with catch_signals() as signals:
-            finetune(recipe, signals)
-    except UserError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    except RunError as error:
-        print(f"error: {error}. {hint}", file=sys.stderr)
-        return 1
-    except Interrupted as interrupted:
-        print(f"Stopped by {interrupted}. {hint}", file=sys.stderr)
-        return interrupted.exit_code
-    return 0
+    return run_to_the_end(
+        finetune,
+        recipe,
+        args,
+        script="training/finetune.py",
+        name=recipe.task,
+    )
 
 
 def finetune(recipe: FinetuningRecipe, signals: Signals) -> dict:
@@ -90,8 +72,7 @@ def finetune(recipe: FinetuningRecipe, signals: Signals) -> dict:
     work = kind(recipe, pretrained, bad_rows)
     if bad_rows.rows:
         print(bad_rows.report())
-    if is_chief(strategy):
-        run.create(recipe, None)
+    run.create(recipe)
     print(
         f"{run.root}: {recipe.task}, {len(work.train):,} rows to train on, "
         f"{recipe.devices} device(s), {recipe.precision}"
@@ -103,8 +84,7 @@ def finetune(recipe: FinetuningRecipe, signals: Signals) -> dict:
             figures = train_seed(
                 recipe, pretrained, work, strategy, signals, seed, path.parent
             )
-            if is_chief(strategy):
-                write_whole(path, json.dumps(figures, indent=2) + "\n")
+            write_whole(path, json.dumps(figures, indent=2) + "\n")
         else:
             figures = json.loads(path.read_text())
         seeds[seed] = figures
@@ -119,9 +99,8 @@ def finetune(recipe: FinetuningRecipe, signals: Signals) -> dict:
         "summary": summarize(seeds),
     }
     text = format_results(results)
-    if is_chief(strategy):
-        write_whole(run.root / "results.md", text + "\n")
-        write_whole(run.results, json.dumps(results, indent=2) + "\n")
+    write_whole(run.root / "results.md", text + "\n")
+    write_whole(run.results, json.dumps(results, indent=2) + "\n")
     print(f"\n{text}")
     return results
 
@@ -133,25 +112,28 @@ def check_recipe(recipe, pretrained):
         UserError: a number is out of range, or the model lacks what a flag
             speaks of.
     """
+    check_at_least(
+        recipe,
+        epochs=1,
+        batch_size=1,
+        seeds=1,
+        checkpoint_every=1,
+        max_skipped_steps=1,
+        sequence_length=8,
+        stride=1,
+        answer_length=1,
+        limit=1,
+    )
+    check_from_0_to_1(recipe, "dropout", "warmup_ratio", "weight_decay")
+    check_between_0_and_1(recipe, "learning_rate", "memory_learning_rate")
     longest = pretrained.backbone.max_sequence_length
-    for name, low, high in (
-        ("epochs", 1, None),
-        ("batch_size", 1, None),
-        ("seeds", 1, None),
-        ("checkpoint_every", 1, None),
-        ("sequence_length", 8, longest),
-    ):
-        value = getattr(recipe, name)
-        if value < low or (high is not None and value > high):
-            rule = f"at least {low}"
-            if high is not None:
-                rule += f" and at most the model's {high}"
-            flag = f"--{name.replace('_', '-')}"
-            raise UserError(f"{flag} must be {rule}, received {value}")
+    if recipe.sequence_length > longest:
+        raise out_of_range(
+            recipe, "sequence_length", f"at most the model's {longest}"
+        )
     if recipe.batch_size % recipe.devices:
-        raise UserError(
-            f"--batch-size must be a multiple of the {recipe.devices} devices, "
-            f"received {recipe.batch_size}"
+        raise out_of_range(
+            recipe, "batch_size", f"a multiple of the {recipe.devices} devices"
         )
     if recipe.memory_block and not recipe.memory_layers:
         raise UserError(

@@ -91,8 +91,8 @@ class FinetuningRecipe:
     # --- Machine and run ---
 
     # default: one device. mirrored: all GPUs; without a GPU, logical CPU
-    # devices. multi_worker: all GPUs of the machines that TF_CONFIG lists.
-    strategy: Literal["default", "mirrored", "multi_worker"] = "default"
+    # devices.
+    strategy: Literal["default", "mirrored"] = "default"
     # Devices of the mirrored strategy. Default: all GPUs, or two logical CPU
     # devices.
     devices: int | None = None

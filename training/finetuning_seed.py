@@ -13,9 +13,9 @@ from keras_pkm.optimizers import LossScaleOptimizer
 from keras_pkm.optimizers import PKMAdam
 from training.labelled_data import training_batches
 from training.run_directory import save_preset
+from training.run_directory import write_whole
 from training.skipped_steps import SkippedSteps
 from training.stage_callbacks import StopOnSignal
-from training.strategy import is_chief
 
 
 def train_seed(
@@ -30,7 +30,7 @@ def train_seed(
         strategy: `tf.distribute.Strategy`.
         signals: `Signals` that may end it before.
         seed: int.
-        directory: of checkpoints, the best model and logs.
+        directory: of checkpoints, the best model and its answers.
 
     Returns:
         A dict with `"epochs"`, the figures after each, and `"best"`, the number
@@ -55,7 +55,6 @@ def train_seed(
         checkpoint.state = {"epochs": [], "best": 0}
         checkpoint.set_model(task)
         checkpoint.save()
-    writes = is_chief(strategy)
     callbacks = [
         SkippedSteps(
             checkpoint,
@@ -63,7 +62,7 @@ def train_seed(
             if recipe.precision == "mixed_float16"
             else recipe.max_skipped_steps,
         ),
-        EvaluateDevSets(checkpoint, work, directory if writes else None),
+        EvaluateDevSets(checkpoint, work, directory),
         checkpoint,
         StopOnSignal(checkpoint, signals),
     ]
@@ -82,7 +81,7 @@ def train_seed(
             steps_per_epoch=steps_per_epoch,
             callbacks=callbacks,
             shuffle=False,
-            verbose=(1 if sys.stdout.isatty() else 2) if writes else 0,
+            verbose=1 if sys.stdout.isatty() else 2,
         )
 
     epoch, done = divmod(checkpoint.step, steps_per_epoch)
@@ -139,8 +138,7 @@ class EvaluateDevSets(keras.callbacks.Callback):
         checkpoint: `TrainingCheckpoint`, whose state gets the figures. It comes
             after this callback.
         work: `GlueFinetuning` or `SquadFinetuning`.
-        directory: gets the best model, in `best/`, and predictions. `None` to
-            write none.
+        directory: gets the best model, in `best/`, and its answers.
     """
 
     def __init__(self, checkpoint, work, directory):
@@ -150,16 +148,19 @@ class EvaluateDevSets(keras.callbacks.Callback):
         self.directory = directory
 
     def on_epoch_end(self, epoch, logs=None):
-        figures = self.work.evaluate(self.model, self.directory)
+        found = self.work.evaluate(self.model)
         print(
-            ", ".join(f"{name} {value:.4f}" for name, value in figures.items())
+            ", ".join(
+                f"{name} {value:.4f}" for name, value in found.figures.items()
+            )
         )
         state = self.checkpoint.state
-        state["epochs"] = [*state["epochs"], figures]
+        state["epochs"] = [*state["epochs"], found.figures]
         scores = [figures[self.work.decides] for figures in state["epochs"]]
         if scores[-1] > max(scores[:-1], default=float("-inf")):
             state["best"] = len(scores)
-            if self.directory is not None:
-                save_preset(
-                    self.model, self.work.preprocessor, self.directory / "best"
-                )
+            save_preset(
+                self.model, self.work.preprocessor, self.directory / "best"
+            )
+            for name, text in found.files.items():
+                write_whole(self.directory / name, text)

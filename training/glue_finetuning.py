@@ -4,6 +4,7 @@ import keras
 
 from keras_pkm.metrics import MatthewsCorrelation
 from training.bad_rows import BadRows
+from training.evaluated import Evaluated
 from training.finetuning_recipe import FinetuningRecipe
 from training.glue import load_glue
 from training.labelled_data import dev_batches
@@ -83,13 +84,12 @@ class GlueFinetuning:
             jit_compile=False,
         )
 
-    def evaluate(self, task, directory) -> dict[str, float]:
+    def evaluate(self, task) -> Evaluated:
         """Returns the figures of all dev sets, from 0 to 1."""
-        del directory
         figures = {}
         for split, batches in self._dev.items():
             logs = task.evaluate(batches, return_dict=True, verbose=0)
             name = self._task.metric
             figures[f"{split} {name}"] = logs[name]
             figures[f"{split} loss"] = logs["loss"]
-        return figures
+        return Evaluated(figures)

@@ -8,7 +8,8 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from keras_pkm.metrics import MemoryUsage
+from keras_pkm.models.memory_probe import usage_figures
+from keras_pkm.models.memory_probe import usage_metrics
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,12 +71,7 @@ def evaluate_masked_lm(
     memories = getattr(backbone, "memory_outputs", {})
     # One pass for both.
     model = keras.Model(task.input, {"logits": logits, "memories": memories})
-    usage = {
-        number: MemoryUsage(
-            backbone.transformer_layers[number - 1].product_key_memory.num_slots
-        )
-        for number in memories
-    }
+    usage = usage_metrics(backbone)
 
     @tf.function(reduce_retracing=True)
     def step(features, labels, weights):
@@ -99,13 +95,7 @@ def evaluate_masked_lm(
     return Evaluation(
         nll[tokens > 0],
         tokens[tokens > 0],
-        {
-            number: {
-                name: value.numpy().item()
-                for name, value in metric.result().items()
-            }
-            for number, metric in usage.items()
-        },
+        usage_figures(usage),
         max((metric.num_slots for metric in usage.values()), default=0),
     )
 

@@ -6,7 +6,6 @@ vocabulary in the package `tokenizers` gives the same ids, with their places.
 
 import keras_hub
 from tokenizers import Tokenizer
-from tokenizers import decoders
 from tokenizers import models
 from tokenizers import normalizers
 from tokenizers import pre_tokenizers
@@ -84,7 +83,6 @@ def _byte_pair(tokenizer):
     merges = [tuple(merge.split(" ")) for merge in tokenizer.merges]
     result = Tokenizer(models.BPE(dict(tokenizer.vocabulary), merges))
     result.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    result.decoder = decoders.ByteLevel()
     # Offsets leave out the space that a token begins with.
     result.post_processor = processors.ByteLevel(trim_offsets=True)
     return result

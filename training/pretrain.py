@@ -8,8 +8,6 @@ without memory, then with it, and prints what the memory brought.
 
 import argparse
 import dataclasses
-import logging
-import shlex
 import shutil
 import sys
 
@@ -22,12 +20,11 @@ from keras_pkm.models import PKMBertBackbone
 from keras_pkm.models import PKMBertMaskedLM
 from keras_pkm.models import copy_matching_weights
 from training.check_recipe import check_recipe
+from training.command_line import run_to_the_end
 from training.initial_model import InitialModel
 from training.initial_model import load_initial_model
 from training.initial_model import recipe_of_initial_model
-from training.interruption import Interrupted
 from training.interruption import Signals
-from training.interruption import catch_signals
 from training.pretraining_data import PretrainingData
 from training.pretraining_data import open_corpora
 from training.pretraining_data import prepare_data
@@ -36,7 +33,6 @@ from training.recipes import PretrainingRecipe
 from training.report import format_results
 from training.report import write_results
 from training.run_directory import RunDirectory
-from training.run_directory import name_run_directory
 from training.stage import compile_model
 from training.stage import evaluate
 from training.stage import plan_stages
@@ -52,47 +48,22 @@ from training.vocabulary import load_vocabulary
 
 def main(args: list[str] | None = None) -> int:
     """Runs the command and returns its exit code."""
-    logging.basicConfig(format="%(message)s")
-    logging.getLogger("keras_pkm").setLevel(logging.INFO)
-    args = sys.argv[1:] if args is None else args
     recipe = parse_recipe(args)
-    try:
-        recipe = name_run_directory(recipe)
-        with catch_signals() as signals:
-            pretrain(recipe, signals)
-    except UserError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    except RunError as error:
-        print(f"error: {error}. {how_to_go_on(args, recipe)}", file=sys.stderr)
-        return 1
-    except Interrupted as interrupted:
-        print(
-            f"Stopped by {interrupted}. {how_to_go_on(args, recipe)}",
-            file=sys.stderr,
-        )
-        return interrupted.exit_code
-    return 0
+    return run_to_the_end(
+        pretrain,
+        recipe,
+        args,
+        script="training/pretrain.py",
+        name=recipe.recipe,
+    )
 
 
-def parse_recipe(args: list[str]) -> PretrainingRecipe:
+def parse_recipe(args: list[str] | None) -> PretrainingRecipe:
     """Returns the named recipe with the changes that other flags make."""
     name = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     name.add_argument("--recipe", choices=RECIPES, default="laptop")
     known, _ = name.parse_known_args(args)
     return tyro.cli(PretrainingRecipe, args=args, default=RECIPES[known.recipe])
-
-
-def how_to_go_on(
-    args: list[str],
-    recipe: PretrainingRecipe,
-    script: str = "training/pretrain.py",
-) -> str:
-    """Returns the command that continues a run."""
-    if not any(arg.split("=")[0] in ("--run-dir", "--run_dir") for arg in args):
-        args = [*args, "--run-dir", recipe.run_dir]
-    command = shlex.join(["python", script, *args])
-    return f"To go on from the last checkpoint: {command}"
 
 
 def pretrain(recipe: PretrainingRecipe, signals: Signals) -> dict:
@@ -144,7 +115,7 @@ def prepare(recipe, run, initial):
         f"{run.root}: recipe {recipe.recipe}, {recipe.devices} device(s), "
         f"{recipe.precision}"
     )
-    run.create(recipe, vocabulary)
+    run.create(recipe, vocabulary, ("data", "logs", "checkpoints"))
     if corpora is not None:
         prepare_data(recipe, corpora, vocabulary, run)
 

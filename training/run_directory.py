@@ -5,9 +5,7 @@ import json
 import os
 import pathlib
 import shutil
-import time
 
-from training.recipes import PretrainingRecipe
 from training.user_error import UserError
 
 # What may change from one part of a run to the next.
@@ -62,7 +60,7 @@ class RunDirectory:
             )
         )
 
-    def check(self, recipe: PretrainingRecipe):
+    def check(self, recipe):
         """Checks that the recipe can begin, or go on, in this directory.
 
         Raises:
@@ -107,8 +105,18 @@ class RunDirectory:
             "or move it away"
         )
 
-    def create(self, recipe: PretrainingRecipe, vocabulary: list[str] | None):
+    def create(
+        self,
+        recipe,
+        vocabulary: list[str] | None = None,
+        parts: tuple[str, ...] = (),
+    ):
         """Creates the directory with its recipe and, if given, vocabulary.
+
+        Args:
+            recipe: a dataclass.
+            vocabulary: its tokens, or None.
+            parts: directories in it that are to be there.
 
         Raises:
             UserError: it cannot be created.
@@ -119,8 +127,8 @@ class RunDirectory:
                 self.recipe,
                 json.dumps(dataclasses.asdict(recipe), indent=2) + "\n",
             )
-            for directory in (self.data, self.logs, self.checkpoints):
-                directory.mkdir(exist_ok=True)
+            for part in parts:
+                (self.root / part).mkdir(exist_ok=True)
             if vocabulary is not None:
                 self.write_vocabulary(vocabulary)
         except OSError as error:
@@ -136,23 +144,6 @@ class RunDirectory:
         )
 
 
-def name_run_directory(recipe: PretrainingRecipe) -> PretrainingRecipe:
-    """Returns the recipe with a run directory, named after it if need be.
-
-    Raises:
-        UserError: several machines need one that they all know.
-    """
-    if recipe.run_dir is not None:
-        return recipe
-    if recipe.strategy == "multi_worker":
-        raise UserError(
-            "--run-dir must be given with --strategy multi_worker, received "
-            "none: pass a directory that all workers see"
-        )
-    name = f"{recipe.recipe}-{time.strftime('%Y%m%d-%H%M%S')}"
-    return dataclasses.replace(recipe, run_dir=str(pathlib.Path("runs") / name))
-
-
 def write_whole(path: pathlib.Path, text: str):
     """Writes a text file, which is then there as a whole or not at all."""
     partial = path.with_name(f"{path.name}.partial")
@@ -160,7 +151,7 @@ def write_whole(path: pathlib.Path, text: str):
     os.replace(partial, path)
 
 
-def _differences(other: dict, recipe: PretrainingRecipe) -> list[str]:
+def _differences(other: dict, recipe) -> list[str]:
     """Returns the fields in which a stored recipe differs, in words."""
     # Through JSON, which makes lists of tuples.
     asked = json.loads(json.dumps(dataclasses.asdict(recipe)))

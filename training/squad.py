@@ -8,6 +8,7 @@ from training.bad_rows import BadRows
 from training.user_error import UserError
 
 _OWN = "pass SQuAD 1.1's own JSON files"
+_TFDS = "squad/v1.1"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -107,6 +108,13 @@ def _fault(example):
     return None
 
 
+def place_of(source: str, split: str) -> str:
+    """Where a split is: its file, or what errors call it in tfds."""
+    if source == "tfds":
+        return f"{_TFDS}, {split}"
+    return str(pathlib.Path(source) / f"{split}-v1.1.json")
+
+
 def load_squad(
     source: str, data_dir: str | None, bad_rows: BadRows
 ) -> dict[str, list[SquadExample]]:
@@ -126,17 +134,15 @@ def load_squad(
         UserError: a file is missing or cannot be used.
     """
     if source != "tfds":
-        root = pathlib.Path(source)
         return {
-            split: read_squad(root / f"{split}-v1.1.json", bad_rows)
+            split: read_squad(place_of(source, split), bad_rows)
             for split in ("train", "dev")
         }
     from training.tfds_examples import read_tfds_examples
 
     examples = {"train": [], "dev": []}
     for name, split in (("train", "train"), ("dev", "validation")):
-        rows = read_tfds_examples("squad/v1.1", split, data_dir)
-        for row in rows:
+        for row in read_tfds_examples(_TFDS, split, data_dir):
             example = SquadExample(
                 id=row["id"].decode(),
                 question=row["question"].decode(),
@@ -145,7 +151,8 @@ def load_squad(
                 answer_starts=tuple(map(int, row["answers"]["answer_start"])),
             )
             if reason := _fault(example):
-                bad_rows.add("squad/v1.1", f"question {example.id}", reason)
+                place = f"question {example.id}"
+                bad_rows.add(place_of(source, name), place, reason)
             else:
                 examples[name].append(example)
     return examples

@@ -1,19 +1,19 @@
 """Fine-tuning on SQuAD 1.1: windows, head, loss, predictions and figures."""
 
 import json
-import pathlib
 
 import keras
 import numpy as np
 
 from training.bad_rows import BadRows
+from training.evaluated import Evaluated
 from training.finetuning_recipe import FinetuningRecipe
 from training.labelled_data import Labelled
 from training.labelled_data import dev_batches
 from training.offset_tokenizer import make_offset_tokenizer
 from training.pretrained_model import PretrainedModel
-from training.run_directory import write_whole
 from training.squad import load_squad
+from training.squad import place_of
 from training.squad_score import squad_score
 from training.squad_windows import SpecialTokens
 from training.squad_windows import Windows
@@ -48,7 +48,12 @@ class SquadFinetuning:
         special = SpecialTokens.of(pretrained.tokenizer)
         windows = {
             split: make_windows(
-                part, tokenizer, special, self._sizes, split, bad_rows
+                part,
+                tokenizer,
+                special,
+                self._sizes,
+                place_of(recipe.data, split),
+                bad_rows,
             )
             for split, part in examples.items()
         }
@@ -73,14 +78,11 @@ class SquadFinetuning:
         """Gives a task its loss."""
         task.compile(optimizer, metrics=None, jit_compile=False)
 
-    def evaluate(self, task, directory) -> dict[str, float]:
-        """Returns exact match and F1, from 0 to 1.
+    def evaluate(self, task) -> Evaluated:
+        """Returns exact match and F1, from 0 to 1, and the answers.
 
-        Args:
-            task: The task.
-            directory: Where the answers go: `predictions.json` in the format
-                of SQuAD's own script, `nbest_predictions.json` beside. `None`
-                to write none.
+        Their files are `predictions.json` in the format of SQuAD's own script,
+        and `nbest_predictions.json`.
         """
         batches = dev_batches(self._dev_data, batch_size=self._batch_size)
         logits = task.predict(batches.map(lambda x, *_: x), verbose=0)
@@ -93,21 +95,19 @@ class SquadFinetuning:
             self._sizes,
         )
         predictions = {key: found[0]["text"] for key, found in answers.items()}
-        if directory is not None:
-            directory = pathlib.Path(directory)
-            directory.mkdir(parents=True, exist_ok=True)
-            for name, what in (
-                ("predictions.json", predictions),
-                ("nbest_predictions.json", answers),
-            ):
-                write_whole(
-                    directory / name, json.dumps(what, ensure_ascii=False)
-                )
         score = squad_score(predictions, {e.id: e.answers for e in self._dev})
-        return {
-            "dev exact match": score["exact_match"] / 100,
-            "dev F1": score["f1"] / 100,
-        }
+        return Evaluated(
+            {
+                "dev exact match": score["exact_match"] / 100,
+                "dev F1": score["f1"] / 100,
+            },
+            {
+                "predictions.json": json.dumps(predictions, ensure_ascii=False),
+                "nbest_predictions.json": json.dumps(
+                    answers, ensure_ascii=False
+                ),
+            },
+        )
 
 
 def _labelled(windows: Windows, names) -> Labelled:

@@ -8,11 +8,12 @@ from tqdm import tqdm
 
 from training.bad_rows import BadRows
 from training.squad import SquadExample
+from training.user_error import UserError
 
 
 @dataclasses.dataclass(frozen=True)
 class WindowSizes:
-    """How inputs are laid out (section 4.2 of Kim and Jung).
+    """How inputs are laid out.
 
     Attributes:
         sequence_length: Tokens of an input, special ones included.
@@ -91,6 +92,32 @@ class Windows:
     def __len__(self):
         return len(self.examples)
 
+    @classmethod
+    def empty(cls, count: int, length: int, padding: int) -> "Windows":
+        """Windows that hold nothing but padding."""
+        shape = count, length
+        return cls(
+            token_ids=np.full(shape, padding, "int32"),
+            segment_ids=np.zeros(shape, "int32"),
+            padding_mask=np.zeros(shape, "int32"),
+            starts=np.full(shape, -1, "int32"),
+            ends=np.full(shape, -1, "int32"),
+            in_the_middle=np.zeros(shape, bool),
+            examples=np.zeros(count, "int32"),
+            labels=np.zeros((count, 2), "int32"),
+        )
+
+    @classmethod
+    def concatenate(cls, parts: list["Windows"]) -> "Windows":
+        """Returns the windows of all parts, one part after the other."""
+        names = [field.name for field in dataclasses.fields(cls)]
+        return cls(
+            *(
+                np.concatenate([getattr(p, name) for p in parts])
+                for name in names
+            )
+        )
+
 
 def make_windows(
     examples: list[SquadExample],
@@ -111,8 +138,12 @@ def make_windows(
         path: The file of the questions, for errors.
         bad_rows: takes questions that leave no room for the paragraph.
         progress: Whether to show a bar.
+
+    Raises:
+        UserError: a question leaves no room and is not to be left out, or none
+            is left.
     """
-    rows = []
+    parts = []
     paragraphs = {}
     for number, example in enumerate(
         tqdm(examples, "Windows", disable=None if progress else True)
@@ -140,66 +171,51 @@ def make_windows(
             )
             continue
         head = [special.start, *question, *special.between]
-        rows += _windows_of(
-            number, example, head, paragraph, room, special, sizes
+        parts.append(
+            _windows_of(number, example, head, paragraph, room, special, sizes)
         )
-    return Windows(
-        **{
-            field.name: np.array([row[field.name] for row in rows], dtype)
-            for field, dtype in zip(
-                dataclasses.fields(Windows),
-                5 * ["int32"] + ["bool"] + 2 * ["int32"],
-            )
-        }
-    )
+    if not parts:
+        raise UserError(
+            f"{path} must hold a question that leaves room for its paragraph "
+            f"in {sizes.sequence_length} tokens, but has none: raise "
+            "--sequence-length"
+        )
+    return Windows.concatenate(parts)
 
 
 def _windows_of(number, example, head, paragraph, room, special, sizes):
-    """One dict for each window of a question."""
-    length = len(paragraph.ids)
+    """The windows of one question."""
+    ids = np.array(paragraph.ids, "int32")
+    offsets = np.array(paragraph.offsets, "int32").reshape(-1, 2)
     step = min(sizes.stride, room)
     firsts = [0]
-    while firsts[-1] + room < length:
+    while firsts[-1] + room < len(ids):
         firsts.append(firsts[-1] + step)
-    lasts = [min(first + room, length) for first in firsts]
-    middle = _most_context(firsts, lasts, length)
+    lasts = [min(first + room, len(ids)) for first in firsts]
+    middle = _most_context(firsts, lasts, len(ids))
     answer = _token_span(
-        paragraph.offsets,
+        offsets,
         example.answer_starts[0],
         example.answer_starts[0] + len(example.answers[0]),
     )
-    for window, (first, last) in enumerate(zip(firsts, lasts)):
-        count = last - first
-        after = sizes.sequence_length - len(head) - count
-        offsets = paragraph.offsets[first:last]
-        labels = (0, 0)
+    windows = Windows.empty(len(firsts), sizes.sequence_length, special.padding)
+    windows.examples[:] = number
+    windows.token_ids[:, : len(head)] = head
+    for row, (first, last) in enumerate(zip(firsts, lasts)):
+        end = len(head) + last - first
+        inside = slice(len(head), end)
+        windows.token_ids[row, inside] = ids[first:last]
+        windows.token_ids[row, end] = special.end
+        windows.segment_ids[row, len(head) : end + 1] = (
+            special.paragraph_segment
+        )
+        windows.padding_mask[row, : end + 1] = 1
+        windows.starts[row, inside] = offsets[first:last, 0]
+        windows.ends[row, inside] = offsets[first:last, 1]
+        windows.in_the_middle[row, inside] = middle[first:last] == row
         if answer and first <= answer[0] and answer[1] < last:
-            labels = tuple(len(head) + token - first for token in answer)
-        pad = (after - 1) * [0]
-        nowhere = len(head) * [-1]
-        yield {
-            "token_ids": [
-                *head,
-                *paragraph.ids[first:last],
-                special.end,
-                *((after - 1) * [special.padding]),
-            ],
-            "segment_ids": [
-                *(len(head) * [0]),
-                *((count + 1) * [special.paragraph_segment]),
-                *pad,
-            ],
-            "padding_mask": [*((len(head) + count + 1) * [1]), *pad],
-            "starts": [*nowhere, *(a for a, _ in offsets), *(after * [-1])],
-            "ends": [*nowhere, *(b for _, b in offsets), *(after * [-1])],
-            "in_the_middle": [
-                *(len(head) * [False]),
-                *(middle[first:last] == window),
-                *(after * [False]),
-            ],
-            "examples": number,
-            "labels": labels,
-        }
+            windows.labels[row] = [len(head) + t - first for t in answer]
+    return windows
 
 
 def _most_context(firsts, lasts, length):
@@ -219,10 +235,8 @@ def _most_context(firsts, lasts, length):
 
 def _token_span(offsets, start, end):
     """First and last token that share a character with [start, end)."""
-    inside = [
-        token for token, (a, b) in enumerate(offsets) if a < end and start < b
-    ]
-    return (inside[0], inside[-1]) if inside else None
+    inside = np.flatnonzero((offsets[:, 0] < end) & (start < offsets[:, 1]))
+    return (inside[0], inside[-1]) if len(inside) else None
 
 
 def best_answers(

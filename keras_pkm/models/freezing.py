@@ -36,7 +36,7 @@ def freeze_memory(backbone, parts=PARTS):
 
     References:
 
-    - [Kim and Jung, 2020](https://arxiv.org/abs/2010.03881), section 4.4,
+    - [Kim and Jung, 2020](https://arxiv.org/abs/2010.03881),
       table 5.
     """
     if unknown := [part for part in parts if part not in PARTS]:

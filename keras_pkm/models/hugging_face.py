@@ -1,38 +1,20 @@
 """Reads models from the directories of Hugging Face's transformers.
 
 Such a directory holds `config.json`, `model.safetensors` (or shards of it with
-their index) and the vocabulary. One table a family says which of its modules
-is which of ours; the rest follows from the names of weights.
+their index) and the vocabulary. Tables say which of its modules is
+which of ours; the rest follows from the names of weights.
 """
 
-import dataclasses
 import json
 import logging
 import pathlib
 
 import numpy as np
 
+from keras_pkm.models.hugging_face_families import FAMILIES
+
 logger = logging.getLogger(__name__)
 
-_BERT_LAYER = {
-    "self_attention_layer/query": "attention.self.query",
-    "self_attention_layer/key": "attention.self.key",
-    "self_attention_layer/value": "attention.self.value",
-    "self_attention_layer/attention_output": "attention.output.dense",
-    "self_attention_layer_norm": "attention.output.LayerNorm",
-    "feedforward_intermediate_dense": "intermediate.dense",
-    "feedforward_output_dense": "output.dense",
-    "feedforward_layer_norm": "output.LayerNorm",
-}
-_BERT_SIZES = {
-    "vocabulary_size": "vocab_size",
-    "num_layers": "num_hidden_layers",
-    "num_heads": "num_attention_heads",
-    "hidden_dim": "hidden_size",
-    "intermediate_dim": "intermediate_size",
-    "dropout": "hidden_dropout_prob",
-    "max_sequence_length": "max_position_embeddings",
-}
 _ACTIVATIONS = {
     "gelu": "gelu",
     "gelu_new": "gelu_approximate",
@@ -46,108 +28,6 @@ _LEAVES = {
     "gamma": "weight",
     "beta": "bias",
     "output_bias": "bias",
-}
-
-
-@dataclasses.dataclass(frozen=True)
-class Family:
-    """Where the weights of a kind of model are.
-
-    Attributes:
-        prefix: str. What the names of a model with a head begin with.
-        sizes: dict, from our arguments to names in `config.json`.
-        activation: str. The name of the activation there.
-        layer: str. The modules of encoder layer `{}`.
-        in_layer: dict, from our modules in a layer to theirs.
-        modules: dict, from all other modules of ours to theirs.
-        layer_norm_epsilon: float. The only one that the backbone has.
-        reserved_positions: int. Rows before the first position's.
-    """
-
-    prefix: str
-    sizes: dict
-    activation: str
-    layer: str
-    in_layer: dict
-    modules: dict
-    layer_norm_epsilon: float = 1e-12
-    reserved_positions: int = 0
-
-
-FAMILIES = {
-    "bert": Family(
-        prefix="bert.",
-        sizes={**_BERT_SIZES, "num_segments": "type_vocab_size"},
-        activation="hidden_act",
-        layer="encoder.layer.{}.",
-        in_layer=_BERT_LAYER,
-        modules={
-            "token_embedding": "embeddings.word_embeddings",
-            "position_embedding": "embeddings.position_embeddings",
-            "segment_embedding": "embeddings.token_type_embeddings",
-            "embeddings_layer_norm": "embeddings.LayerNorm",
-            "pooled_dense": "pooler.dense",
-            "mlm_head/intermediate_dense": "cls.predictions.transform.dense",
-            "mlm_head/intermediate_layer_norm": (
-                "cls.predictions.transform.LayerNorm"
-            ),
-            "mlm_head": "cls.predictions",
-        },
-    ),
-    "distilbert": Family(
-        prefix="distilbert.",
-        sizes={
-            "vocabulary_size": "vocab_size",
-            "num_layers": "n_layers",
-            "num_heads": "n_heads",
-            "hidden_dim": "dim",
-            "intermediate_dim": "hidden_dim",
-            "dropout": "dropout",
-            "max_sequence_length": "max_position_embeddings",
-        },
-        activation="activation",
-        layer="transformer.layer.{}.",
-        in_layer={
-            "self_attention_layer/query": "attention.q_lin",
-            "self_attention_layer/key": "attention.k_lin",
-            "self_attention_layer/value": "attention.v_lin",
-            "self_attention_layer/attention_output": "attention.out_lin",
-            "self_attention_layer_norm": "sa_layer_norm",
-            "feedforward_intermediate_dense": "ffn.lin1",
-            "feedforward_output_dense": "ffn.lin2",
-            "feedforward_layer_norm": "output_layer_norm",
-        },
-        modules={
-            "token_and_position_embedding/token_embedding": (
-                "embeddings.word_embeddings"
-            ),
-            "token_and_position_embedding/position_embedding": (
-                "embeddings.position_embeddings"
-            ),
-            "embeddings_layer_norm": "embeddings.LayerNorm",
-            "mlm_head/intermediate_dense": "vocab_transform",
-            "mlm_head/intermediate_layer_norm": "vocab_layer_norm",
-            "mlm_head": "vocab_projector",
-        },
-    ),
-    "roberta": Family(
-        prefix="roberta.",
-        sizes=_BERT_SIZES,
-        activation="hidden_act",
-        layer="encoder.layer.{}.",
-        in_layer=_BERT_LAYER,
-        modules={
-            "embeddings/token_embedding": "embeddings.word_embeddings",
-            "embeddings/position_embedding": "embeddings.position_embeddings",
-            "embeddings_layer_norm": "embeddings.LayerNorm",
-            "mlm_head/intermediate_dense": "lm_head.dense",
-            "mlm_head/intermediate_layer_norm": "lm_head.layer_norm",
-            "mlm_head": "lm_head",
-        },
-        layer_norm_epsilon=1e-5,
-        # Positions of RoBERTa begin after that of padding, 1.
-        reserved_positions=2,
-    ),
 }
 
 

@@ -40,14 +40,7 @@ class MemoryProbe:
         self._strategy = backbone.distribute_strategy
         self._accesses = keras.Model(backbone.inputs, backbone.memory_outputs)
         with self._strategy.scope():
-            self._metrics = {
-                number: MemoryUsage(
-                    backbone.transformer_layers[
-                        number - 1
-                    ].product_key_memory.num_slots
-                )
-                for number in backbone.memory_outputs
-            }
+            self._metrics = usage_metrics(backbone)
         self._step = tf.function(
             lambda features: self._strategy.run(self._count, (features,)),
             reduce_retracing=True,
@@ -79,10 +72,25 @@ class MemoryProbe:
             data = self._strategy.experimental_distribute_dataset(data)
         for batch in data:
             self._step(batch[0] if isinstance(batch, tuple) else batch)
-        return {
-            number: {
-                name: value.numpy().item()
-                for name, value in metric.result().items()
-            }
-            for number, metric in self._metrics.items()
+        return usage_figures(self._metrics)
+
+
+def usage_metrics(backbone):
+    """A fresh `MemoryUsage` for each memory layer, counted from 1."""
+    return {
+        number: MemoryUsage(
+            backbone.transformer_layers[number - 1].product_key_memory.num_slots
+        )
+        for number in getattr(backbone, "memory_outputs", {})
+    }
+
+
+def usage_figures(metrics):
+    """The results of such metrics as Python numbers."""
+    return {
+        number: {
+            name: value.numpy().item()
+            for name, value in metric.result().items()
         }
+        for number, metric in metrics.items()
+    }

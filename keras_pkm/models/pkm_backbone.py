@@ -11,6 +11,7 @@ from keras_pkm.layers.pkm_transformer_encoder import BLOCKS
 from keras_pkm.layers.pkm_transformer_encoder import PKMTransformerEncoder
 from keras_pkm.models.hugging_face import HuggingFaceDirectory
 from keras_pkm.models.hugging_face import is_hugging_face_directory
+from keras_pkm.models.memory_layers import check_memory_layers
 from keras_pkm.models.warm_start import copy_matching_weights
 
 logger = logging.getLogger(__name__)
@@ -43,6 +44,7 @@ class PKMBackbone(keras_hub.models.Backbone):
         input_names: The names of its inputs.
         default_activation: The name of its activation.
         layer_norm_epsilon: float, that of its layer norms.
+        embeddings_name: The name of the layer of both embeddings.
     """
 
     plain_cls = None
@@ -50,6 +52,7 @@ class PKMBackbone(keras_hub.models.Backbone):
     input_names = ("token_ids", "padding_mask")
     default_activation = "gelu"
     layer_norm_epsilon = 1e-12
+    embeddings_name = None
 
     def __init__(
         self,
@@ -140,7 +143,17 @@ class PKMBackbone(keras_hub.models.Backbone):
         Returns:
             The symbolic embeddings, of shape `(batch, length, hidden_dim)`.
         """
-        raise NotImplementedError
+        self.embeddings = keras_hub.layers.TokenAndPositionEmbedding(
+            vocabulary_size=self.vocabulary_size,
+            sequence_length=self.max_sequence_length,
+            embedding_dim=self.hidden_dim,
+            embeddings_initializer=initializer(),
+            dtype=dtype,
+            name=self.embeddings_name,
+        )
+        self.token_embedding = self.embeddings.token_embedding
+        x = self.embeddings(inputs["token_ids"])
+        return self._normalize_embeddings(x, dtype)
 
     def _finish(self, sequence_output, dtype):
         """The model's outputs, made of the last encoder layer's."""
@@ -321,25 +334,6 @@ class PKMBackbone(keras_hub.models.Backbone):
             }
         )
         return config
-
-
-def check_memory_layers(memory_layers, num_layers):
-    """Returns `memory_layers` as a sorted tuple.
-
-    Raises:
-        ValueError: they are not different numbers from 1 to `num_layers`.
-    """
-    memory_layers = tuple(memory_layers)
-    if any(
-        number != int(number) or not 1 <= number <= num_layers
-        for number in memory_layers
-    ) or len(set(memory_layers)) < len(memory_layers):
-        raise ValueError(
-            "`memory_layers` must be different numbers from 1 to `num_layers`, "
-            "counted from 1 as in the paper. Received: "
-            f"memory_layers={memory_layers}, num_layers={num_layers}."
-        )
-    return tuple(sorted(int(number) for number in memory_layers))
 
 
 def initializer():

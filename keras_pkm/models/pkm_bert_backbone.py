@@ -76,11 +76,11 @@ class PKMBertBackbone(PKMBackbone):
     hugging_face_family = "bert"
     input_names = ("token_ids", "segment_ids", "padding_mask")
     default_activation = "gelu_approximate"
+    cls_token_index = 0
 
     def __init__(self, *args, num_segments=2, **kwargs):
         self.num_segments = num_segments
         super().__init__(*args, **kwargs)
-        self.cls_token_index = 0
 
     def _embed(self, inputs, dtype):
         self.token_embedding = keras.layers.ReversibleEmbedding(

@@ -4,7 +4,6 @@ import keras
 import keras_hub
 
 from keras_pkm.models.pkm_backbone import PKMBackbone
-from keras_pkm.models.pkm_backbone import initializer
 
 
 @keras.saving.register_keras_serializable("keras_pkm")
@@ -44,20 +43,5 @@ class PKMDistilBertBackbone(PKMBackbone):
 
     plain_cls = keras_hub.models.DistilBertBackbone
     hugging_face_family = "distilbert"
-
-    def __init__(self, *args, **kwargs):
-        super().__init__(*args, **kwargs)
-        self.cls_token_index = 0
-
-    def _embed(self, inputs, dtype):
-        self.embeddings = keras_hub.layers.TokenAndPositionEmbedding(
-            vocabulary_size=self.vocabulary_size,
-            sequence_length=self.max_sequence_length,
-            embedding_dim=self.hidden_dim,
-            embeddings_initializer=initializer(),
-            dtype=dtype,
-            name="token_and_position_embedding",
-        )
-        self.token_embedding = self.embeddings.token_embedding
-        x = self.embeddings(inputs["token_ids"])
-        return self._normalize_embeddings(x, dtype)
+    embeddings_name = "token_and_position_embedding"
+    cls_token_index = 0

@@ -4,7 +4,6 @@ import keras
 import keras_hub
 
 from keras_pkm.models.pkm_backbone import PKMBackbone
-from keras_pkm.models.pkm_backbone import initializer
 
 
 @keras.saving.register_keras_serializable("keras_pkm")
@@ -45,20 +44,5 @@ class PKMRobertaBackbone(PKMBackbone):
     plain_cls = keras_hub.models.RobertaBackbone
     hugging_face_family = "roberta"
     layer_norm_epsilon = 1e-5
-
-    def __init__(self, *args, **kwargs):
-        super().__init__(*args, **kwargs)
-        self.start_token_index = 0
-
-    def _embed(self, inputs, dtype):
-        self.embeddings = keras_hub.layers.TokenAndPositionEmbedding(
-            vocabulary_size=self.vocabulary_size,
-            sequence_length=self.max_sequence_length,
-            embedding_dim=self.hidden_dim,
-            embeddings_initializer=initializer(),
-            dtype=dtype,
-            name="embeddings",
-        )
-        self.token_embedding = self.embeddings.token_embedding
-        x = self.embeddings(inputs["token_ids"])
-        return self._normalize_embeddings(x, dtype)
+    embeddings_name = "embeddings"
+    start_token_index = 0

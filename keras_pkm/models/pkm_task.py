@@ -4,13 +4,7 @@ from keras_pkm.models.distributed_training import DistributedTraining
 from keras_pkm.models.hugging_face import HuggingFaceDirectory
 from keras_pkm.models.hugging_face import is_hugging_face_directory
 
-_OF_THE_BACKBONE = (
-    "memory_layers",
-    "memory_block",
-    "memory",
-    "dropout",
-    "dtype",
-)
+_OF_THE_BACKBONE = ("memory_layers", "memory_block", "memory", "dtype")
 
 
 class PKMTask(DistributedTraining):

@@ -49,13 +49,14 @@ def product_key_search(queries, sub_keys, top_k):
     """
     queries = ops.cast(queries, "float32")
     sub_keys = ops.cast(sub_keys, "float32")
-    search = functools.partial(_search, top_k)
+    search = functools.partial(stock_search, top_k)
     if use_cpu_forms():
         return with_sparse_gradient(search, queries, sub_keys)
     return search(queries, sub_keys)
 
 
-def _search(top_k, queries, sub_keys):
+def stock_search(top_k, queries, sub_keys):
+    """As `product_key_search`, with the gradients that TensorFlow derives."""
     num_heads, _, num_sub_keys, half = sub_keys.shape
     queries = ops.reshape(queries, (-1, num_heads, 2, half))
     # Heads first: products of matrices then need no transposition.

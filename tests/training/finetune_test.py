@@ -1,6 +1,7 @@
 """The command, on tiny models and data that say plainly what is what."""
 
 import json
+import types
 
 import keras
 import keras_hub
@@ -10,8 +11,13 @@ import pytest
 from keras_pkm import models
 from tests.models.tiny import MEMORY
 from tests.models.tiny import SIZES
+from training import finetune
+from training import finetuning_seed
+from training.evaluated import Evaluated
 from training.finetune import main
 from training.run_directory import save_preset
+from training.squad_score import squad_score
+from training.strategy import create_strategy
 
 WORDS = "good bad fine poor great awful film play story end".split()
 MEMORY_FLAGS = (
@@ -187,10 +193,69 @@ def test_squad(presets, squad, tmp_path):
     seed = tmp_path / "run" / "seed-0"
     predictions = json.loads((seed / "predictions.json").read_text())
     assert len(predictions) == 48
+    gold = json.loads((squad / "dev-v1.1.json").read_text())["data"][0]
+    answers = {
+        qas["id"]: [answer["text"] for answer in qas["answers"]]
+        for paragraph in gold["paragraphs"]
+        for qas in paragraph["qas"]
+    }
+    score = squad_score(predictions, answers)
+    assert score["f1"] / 100 == summary["dev F1"]["median"]
     best = json.loads((seed / "nbest_predictions.json").read_text())
     assert best["dev0"][0]["text"] == predictions["dev0"]
     task = models.QuestionAnswerer.from_preset(str(seed / "best"))
     assert isinstance(task, models.PKMBertQuestionAnswerer)
+
+
+def test_keeps_what_the_best_epoch_said(tmp_path, monkeypatch):
+    saved = []
+    monkeypatch.setattr(
+        finetuning_seed,
+        "save_preset",
+        lambda model, preprocessor, path: saved.append(path),
+    )
+    checkpoint = types.SimpleNamespace(state={"epochs": [], "best": 0})
+    scores = iter([0.5, 0.7, 0.7, 0.6])
+
+    def evaluate(model):
+        score = next(scores)
+        return Evaluated({"dev F1": score}, {"predictions.json": str(score)})
+
+    work = types.SimpleNamespace(
+        evaluate=evaluate, decides="dev F1", preprocessor=None
+    )
+    callback = finetuning_seed.EvaluateDevSets(checkpoint, work, tmp_path)
+    for epoch in range(4):
+        callback.on_epoch_end(epoch)
+    assert checkpoint.state["best"] == 2
+    assert saved == 2 * [tmp_path / "best"]
+    assert (tmp_path / "predictions.json").read_text() == "0.7"
+
+
+@pytest.mark.parametrize("task", ["sst2", "squad"])
+def test_mirrored(presets, glue, squad, tmp_path, task, mirrored, monkeypatch):
+    """Two devices: what one gives, but for the order of sums."""
+    # One for all tests: those of one process confuse their collective ops.
+    monkeypatch.setattr(
+        finetune,
+        "create_strategy",
+        lambda name, _: (
+            mirrored if name == "mirrored" else create_strategy(name)
+        ),
+    )
+    data = {"sst2": glue, "squad": squad}[task]
+    flags = "--stride 4 --precision float32 --strategy"
+    one, two = (
+        run(data, presets / "resm", tmp_path / name, f"{flags} {name}", task)
+        for name in ("default", "mirrored")
+    )
+    assert list(one["summary"]) == list(two["summary"])
+    for old, new in zip(
+        one["seeds"]["0"]["epochs"], two["seeds"]["0"]["epochs"]
+    ):
+        for name, value in new.items():
+            # A row of the 48 or 64 may change sides.
+            assert value == pytest.approx(old[name], abs=0.05), name
 
 
 def test_frozen_memory(presets, glue, tmp_path):
@@ -208,8 +273,6 @@ def test_frozen_memory(presets, glue, tmp_path):
 
 
 def test_goes_on_where_it_was_stopped(presets, glue, tmp_path, monkeypatch):
-    from training import finetuning_seed
-
     whole = run(glue, presets / "resm", tmp_path / "whole", "--seeds 2")
 
     class Stops(finetuning_seed.StopOnSignal):
@@ -233,6 +296,9 @@ def test_goes_on_where_it_was_stopped(presets, glue, tmp_path, monkeypatch):
         ("plain", "--freeze values", "needs a model with memory"),
         ("plain", "--sequence-length 500", "at most the model's 20"),
         ("plain", "--memory-layers 4", "different numbers from 1"),
+        ("plain", "--limit 0", "--limit must be at least 1, received 0"),
+        ("plain", "--dropout 1", "--dropout must be at least 0 and below 1"),
+        ("plain", "--learning-rate 0", "--learning-rate must be above 0"),
         ("nothing", "", "--model must be a run directory, a preset or"),
     ],
 )

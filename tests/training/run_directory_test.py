@@ -5,7 +5,6 @@ import pytest
 
 from training.recipes import RECIPES
 from training.run_directory import RunDirectory
-from training.run_directory import name_run_directory
 from training.run_directory import save_preset
 from training.user_error import UserError
 
@@ -41,20 +40,6 @@ def test_save_preset_replaces_the_old_one_as_a_whole(tmp_path):
     save_preset(Task("fourth"), "preprocessor", path)
     assert (path / "config.json").read_text() == "fourth preprocessor"
     assert [folder.name for folder in tmp_path.iterdir()] == ["last"]
-
-
-def test_is_named_after_recipe_and_time():
-    recipe = name_run_directory(RECIPES["laptop"])
-    root = pathlib.Path(recipe.run_dir)
-    assert root.parent.name == "runs"
-    assert root.name.startswith("laptop-")
-    assert name_run_directory(recipe) == recipe
-
-
-def test_several_machines_need_a_name():
-    recipe = dataclasses.replace(RECIPES["laptop"], strategy="multi_worker")
-    with pytest.raises(UserError, match="--run-dir must be given"):
-        name_run_directory(recipe)
 
 
 def test_check(tmp_path):
