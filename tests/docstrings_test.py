@@ -24,6 +24,9 @@ NAMES = [
     for name in getattr(keras_pkm, package).__all__
 ]
 WITHOUT_EXAMPLE = {
+    "models.QuestionAnswererPreprocessor",
+    "models.DistilBertQuestionAnswererPreprocessor",
+    "models.RobertaQuestionAnswererPreprocessor",
     "models.WarmStartReport",
     # As that of their base, `QuestionAnswerer`.
     "models.PKMBertQuestionAnswerer",

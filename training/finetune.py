@@ -91,6 +91,7 @@ def finetune(recipe: FinetuningRecipe, signals: Signals) -> dict:
     results = {
         "task": recipe.task,
         "model": recipe.model,
+        "from_scratch": recipe.from_scratch,
         "memory_layers": list(pretrained.backbone.memory_layers),
         "memory_block": pretrained.backbone.memory_block,
         "freeze": list(recipe.freeze),

@@ -25,6 +25,9 @@ class FinetuningRecipe:
     # What to fine-tune: the directory of a pretraining run, a preset, local or
     # KerasHub's, or a local directory of transformers.
     model: str
+    # Take the model's sizes and tokens, but fresh weights: what pretraining is
+    # to be compared with.
+    from_scratch: bool = False
 
     # --- Data ---
 

@@ -38,7 +38,10 @@ def format_results(results: dict) -> str:
         f"({100 * figures['min']:.1f}-{100 * figures['max']:.1f})"
         for figures in summary.values()
     ]
-    lines.append(f"| {results['model']} | {' | '.join(cells)} |")
+    model = results["model"]
+    if results["from_scratch"]:
+        model += ", fresh weights"
+    lines.append(f"| {model} | {' | '.join(cells)} |")
     cells = [f"{100 * results['baseline'][name]:.1f}" for name in names]
     if any(results["baseline"].values()):
         lines.append(f"| the most frequent class | {' | '.join(cells)} |")

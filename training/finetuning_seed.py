@@ -95,7 +95,7 @@ def train_seed(
 
 
 def copy_backbone(recipe, pretrained):
-    """Builds a backbone with the pretrained weights, as the recipe has it."""
+    """Builds a backbone like the pretrained one, as the recipe has it."""
     backbone = pretrained.backbone
     config = {
         **backbone.get_config(),
@@ -104,7 +104,8 @@ def copy_backbone(recipe, pretrained):
     }
     config.pop("name")
     copy = type(backbone).from_config(config)
-    copy_matching_weights(backbone, copy)
+    if not recipe.from_scratch:
+        copy_matching_weights(backbone, copy)
     if recipe.freeze:
         freeze_memory(copy, recipe.freeze)
     return copy

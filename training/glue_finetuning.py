@@ -80,6 +80,7 @@ class GlueFinetuning:
         task.compile(
             optimizer,
             loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+            metrics=[],
             weighted_metrics=[metric],
             jit_compile=False,
         )

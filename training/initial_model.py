@@ -1,27 +1,30 @@
 """The model that `--init-from` names."""
 
 import dataclasses
-import pathlib
 
 import keras_hub
 
+from training.families import Family
+from training.pretrained_model import load_masked_lm
+from training.ranges import out_of_range
 from training.recipes import PretrainingRecipe
-from training.user_error import UserError
 
 _SIZES = ("num_layers", "num_heads", "hidden_dim", "intermediate_dim")
 
 
 @dataclasses.dataclass(frozen=True)
 class InitialModel:
-    """A masked-LM task and the vocabulary that it was trained with.
+    """A masked-LM task, plain or with memory, and its tokenizer.
 
     Args:
-        masked_lm: keras-hub masked-LM task of a BERT, plain or with memory.
-        vocabulary: list of str.
+        masked_lm: masked-LM task of keras-hub or `keras_pkm.models`.
+        family: `Family` of the model.
+        tokenizer: the one that it was trained with.
     """
 
     masked_lm: keras_hub.models.MaskedLM
-    vocabulary: list[str]
+    family: Family
+    tokenizer: keras_hub.tokenizers.Tokenizer
 
     @property
     def backbone(self) -> keras_hub.models.Backbone:
@@ -30,35 +33,17 @@ class InitialModel:
 
 
 def load_initial_model(path: str | None) -> InitialModel | None:
-    """Loads a run's last model, or a preset.
+    """Loads a run's last model, a preset, or a directory of transformers.
 
     Args:
-        path: a run directory, a local preset directory, or None.
+        path: its directory or name, or None.
 
     Raises:
         UserError: `path` is none of these.
     """
     if path is None:
         return None
-    directory = pathlib.Path(path)
-    if (directory / "recipe.json").exists():
-        directory = directory / "last"
-    if not (directory / "config.json").exists():
-        raise UserError(
-            "--init-from must be a run directory with a model in last/ or a "
-            f"preset directory with config.json, received '{path}'"
-        )
-    try:
-        masked_lm = keras_hub.models.MaskedLM.from_preset(str(directory))
-    except (ValueError, OSError) as error:
-        reason = str(error).splitlines()[0]
-        raise UserError(
-            f"--init-from must be a BERT that keras-hub can load, received "
-            f"'{path}': {reason}"
-        ) from error
-    return InitialModel(
-        masked_lm, masked_lm.preprocessor.tokenizer.get_vocabulary()
-    )
+    return InitialModel(*load_masked_lm(path, "--init-from", ("last",)))
 
 
 def recipe_of_initial_model(
@@ -68,11 +53,20 @@ def recipe_of_initial_model(
 
     Its memory, too, if it has one. There is no plain stage then: the initial
     model stands for it.
+
+    Raises:
+        UserError: the model cannot take inputs that long.
     """
     if initial is None:
         return recipe
     backbone = initial.backbone
+    longest = backbone.max_sequence_length
+    if recipe.sequence_length > longest:
+        raise out_of_range(
+            recipe, "sequence_length", f"at most the model's {longest}"
+        )
     decided = {name: getattr(backbone, name) for name in _SIZES}
+    decided["backbone"] = initial.family.name
     if getattr(backbone, "memory_outputs", None):
         memory = backbone.transformer_layers[
             backbone.memory_layers[0] - 1

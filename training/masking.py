@@ -10,6 +10,8 @@ import math
 import keras_hub
 import tensorflow as tf
 
+from training.special_tokens import SpecialTokens
+
 
 @dataclasses.dataclass(frozen=True)
 class Masking:
@@ -42,21 +44,17 @@ class Masking:
     @classmethod
     def from_tokenizer(
         cls,
-        tokenizer: keras_hub.models.BertTokenizer,
+        tokenizer: keras_hub.tokenizers.Tokenizer,
         sequence_length: int,
         mask_selection_rate: float = 0.15,
     ) -> "Masking":
         """Returns BERT's masking, with room for all selected positions."""
+        special = SpecialTokens.of(tokenizer)
         return cls(
             vocabulary_size=tokenizer.vocabulary_size(),
-            mask_token_id=tokenizer.mask_token_id,
-            pad_token_id=tokenizer.pad_token_id,
-            special_token_ids=(
-                tokenizer.pad_token_id,
-                tokenizer.cls_token_id,
-                tokenizer.sep_token_id,
-                tokenizer.mask_token_id,
-            ),
+            mask_token_id=special.mask,
+            pad_token_id=special.padding,
+            special_token_ids=special.ids,
             mask_selection_length=math.ceil(
                 mask_selection_rate * (sequence_length - 2)
             ),

@@ -33,9 +33,8 @@ def make_offset_tokenizer(
     if isinstance(tokenizer, keras_hub.tokenizers.BytePairTokenizer):
         return _byte_pair(tokenizer)
     raise UserError(
-        "question answering needs a model with a WordPiece or byte-pair "
-        f"tokenizer, received {type(tokenizer).__name__}: use a BERT, "
-        "DistilBERT or RoBERTa"
+        "the model must have a WordPiece or byte-pair tokenizer, received "
+        f"{type(tokenizer).__name__}: use a BERT, DistilBERT or RoBERTa"
     )
 
 

@@ -1,4 +1,4 @@
-"""Pretrains a BERT with product-key memory on text.
+"""Pretrains a BERT, or its like, with product-key memory on text.
 
     python training/pretrain.py --strategy mirrored
 
@@ -12,15 +12,15 @@ import shutil
 import sys
 
 import keras
+import keras_hub
 import tensorflow as tf
 import tyro
 
 from keras_pkm.callbacks import TrainingCheckpoint
-from keras_pkm.models import PKMBertBackbone
-from keras_pkm.models import PKMBertMaskedLM
 from keras_pkm.models import copy_matching_weights
 from training.check_recipe import check_recipe
 from training.command_line import run_to_the_end
+from training.families import family_named
 from training.initial_model import InitialModel
 from training.initial_model import load_initial_model
 from training.initial_model import recipe_of_initial_model
@@ -43,7 +43,6 @@ from training.strategy import is_chief
 from training.strategy import wait_for_all
 from training.user_error import RunError
 from training.user_error import UserError
-from training.vocabulary import load_vocabulary
 
 
 def main(args: list[str] | None = None) -> int:
@@ -108,16 +107,16 @@ def pretrain(recipe: PretrainingRecipe, signals: Signals) -> dict:
 
 def prepare(recipe, run, initial):
     """Checks all that can be checked, then writes what training reads."""
-    vocabulary = choose_vocabulary(recipe, initial)
+    tokenizer = choose_tokenizer(recipe, initial)
     run.check(recipe)
     corpora = None if run.has_data else open_corpora(recipe)
     print(
         f"{run.root}: recipe {recipe.recipe}, {recipe.devices} device(s), "
         f"{recipe.precision}"
     )
-    run.create(recipe, vocabulary, ("data", "logs", "checkpoints"))
+    run.create(recipe, ("data", "logs", "checkpoints"))
     if corpora is not None:
-        prepare_data(recipe, corpora, vocabulary, run)
+        prepare_data(recipe, corpora, tokenizer, run)
 
 
 def train(recipe, run, data, strategy, initial, signals) -> dict:
@@ -209,51 +208,57 @@ def begin_stage(model, data, stage, checkpoint, finished):
     checkpoint.save()
 
 
-def choose_vocabulary(
+def choose_tokenizer(
     recipe: PretrainingRecipe, initial: InitialModel | None
-) -> list[str] | None:
-    """Returns the vocabulary to use, or None if one is to be trained.
+) -> keras_hub.tokenizers.Tokenizer | None:
+    """Returns the tokenizer to use, or None if one is to be trained.
 
     Raises:
-        UserError: the vocabulary is not the initial model's.
+        UserError: its vocabulary is not the initial model's.
     """
     if recipe.vocabulary is None:
-        return initial and initial.vocabulary
-    vocabulary = load_vocabulary(recipe.vocabulary)
-    if initial and len(vocabulary) != initial.backbone.vocabulary_size:
+        return initial and initial.tokenizer
+    tokenizer = family_named(recipe.backbone).load_tokenizer(recipe.vocabulary)
+    size = tokenizer.vocabulary_size()
+    if initial and size != initial.backbone.vocabulary_size:
         raise UserError(
             f"--vocabulary must have the model's "
             f"{initial.backbone.vocabulary_size:,} tokens, but "
-            f"'{recipe.vocabulary}' has {len(vocabulary):,}: leave the flag "
-            "out to use the model's own"
+            f"'{recipe.vocabulary}' has {size:,}: leave the flag out to use "
+            "the model's own"
         )
-    return vocabulary
+    return tokenizer
 
 
 def build_model(recipe, data, strategy, stage, start):
     """Builds a stage's model; its weights are fresh, not those of `start`."""
     # The same first weights whatever was drawn before.
     keras.utils.set_random_seed(recipe.seed)
+    inherited = {}
+    if start is not None:
+        inherited["max_sequence_length"] = start.backbone.max_sequence_length
+        # keras-hub's own backbones do not name theirs.
+        if hasattr(start.backbone, "activation"):
+            inherited["activation"] = start.backbone.activation
     with strategy.scope():
-        return PKMBertMaskedLM(
-            PKMBertBackbone(
-                vocabulary_size=data.tokenizer.vocabulary_size(),
-                num_layers=recipe.num_layers,
-                num_heads=recipe.num_heads,
-                hidden_dim=recipe.hidden_dim,
-                intermediate_dim=recipe.intermediate_dim,
-                dropout=recipe.dropout,
-                max_sequence_length=(
-                    start.backbone.max_sequence_length
-                    if start
-                    else recipe.sequence_length
-                ),
-                memory_layers=(
-                    recipe.memory_layers if stage.block != "ffn" else ()
-                ),
-                memory_block=stage.block,
-                memory=recipe.memory_config(),
-                dtype=recipe.precision,
+        return data.family.masked_lm(
+            data.family.backbone(
+                **{
+                    "vocabulary_size": data.tokenizer.vocabulary_size(),
+                    "num_layers": recipe.num_layers,
+                    "num_heads": recipe.num_heads,
+                    "hidden_dim": recipe.hidden_dim,
+                    "intermediate_dim": recipe.intermediate_dim,
+                    "dropout": recipe.dropout,
+                    "max_sequence_length": recipe.sequence_length,
+                    "memory_layers": (
+                        recipe.memory_layers if stage.block != "ffn" else ()
+                    ),
+                    "memory_block": stage.block,
+                    "memory": recipe.memory_config(),
+                    "dtype": recipe.precision,
+                    **inherited,
+                }
             )
         )
 

@@ -50,7 +50,7 @@ def load_pretrained(name: str, added_memory: dict | None) -> PretrainedModel:
             backbone, family = _load_hugging_face(preset, config, added_memory)
         else:
             backbone, family = _load_preset(name, preset, added_memory)
-        tokenizer = _load_tokenizer(preset)
+        tokenizer = load_tokenizer(preset)
     # keras-hub raises many kinds for names and files that it cannot use.
     except (ValueError, OSError, ImportError, KeyError) as error:
         reason = " ".join(str(error).split())[:300]
@@ -61,55 +61,62 @@ def load_pretrained(name: str, added_memory: dict | None) -> PretrainedModel:
     return PretrainedModel(name, family, backbone, tokenizer)
 
 
-def load_masked_lm(name: str) -> tuple:
-    """Loads a masked-LM task to measure it.
+def load_masked_lm(
+    name: str,
+    flag: str = "--model",
+    parts: tuple[str, ...] = ("best", "last", "plain"),
+) -> tuple:
+    """Loads a masked-LM task to measure it, or to go on with it.
 
     Args:
         name: As of `load_pretrained`.
+        flag: What errors call it.
+        parts: Which models of a run to take, the first that is there.
 
     Returns:
-        A tuple of the task and its tokenizer.
+        A tuple of the task, its family and its tokenizer.
 
     Raises:
         UserError: it cannot be loaded, or has no masked-LM head.
     """
-    preset = _preset_of(name)
-    config = _read_config(preset)
+    preset = _preset_of(name, flag, parts)
+    config = _read_config(preset, flag)
     try:
         if "model_type" in config:
             family = _family_of_hugging_face(config)
             task = family.masked_lm.from_preset(preset)
         else:
             task = keras_hub.models.MaskedLM.from_preset(preset)
+            family = _known_family_of(task.backbone)
+        return task, family, load_tokenizer(preset)
     # keras-hub raises many kinds for names and files that it cannot use.
     except (ValueError, OSError, ImportError, KeyError) as error:
         reason = " ".join(str(error).split())[:300]
         raise UserError(
-            "--model must be a run directory, a masked-LM preset or a "
+            f"{flag} must be a run directory, a masked-LM preset or a "
             f"directory of transformers, received '{name}': {reason}"
         ) from error
-    return task, task.preprocessor.tokenizer
 
 
-def _preset_of(name):
+def _preset_of(name, flag="--model", parts=("best", "last", "plain")):
     """A run's best model; one that stopped early may have none yet."""
     root = pathlib.Path(name)
     if not (root / "recipe.json").exists():
         return name
-    for part in ("best", "last", "plain"):
+    for part in parts:
         if (root / part / "config.json").exists():
             return str(root / part)
     raise UserError(
-        f"--model '{name}' is a run that has not saved a model yet: go on "
-        "with it first"
+        f"{flag} '{name}' is a run that has not saved a model in "
+        f"{' or '.join(f'{part}/' for part in parts)} yet: go on with it first"
     )
 
 
-def _load_tokenizer(preset):
+def load_tokenizer(preset):
+    """Loads the tokenizer of a preset, which may hold nothing else."""
     path = pathlib.Path(preset)
-    if not (path / "tokenizer.json").exists() or _read_config(preset).get(
-        "model_type"
-    ):
+    is_hugging_face = "model_type" in _read_config(preset)
+    if is_hugging_face or not (path / "tokenizer.json").exists():
         return keras_hub.tokenizers.Tokenizer.from_preset(preset)
     # keras-hub finds the tokenizers of its own backbones alone.
     tokenizer = keras.saving.deserialize_keras_object(
@@ -119,7 +126,7 @@ def _load_tokenizer(preset):
     return tokenizer
 
 
-def _read_config(preset):
+def _read_config(preset, flag="--model"):
     path = pathlib.Path(preset) / "config.json"
     if not path.exists():
         return {}
@@ -127,7 +134,7 @@ def _read_config(preset):
         return json.loads(path.read_text())
     except ValueError as error:
         raise UserError(
-            f"--model must have a config.json that is JSON, but {path} is "
+            f"{flag} must have a config.json that is JSON, but {path} is "
             f"not ({error})"
         ) from error
 
@@ -138,7 +145,7 @@ def _load_hugging_face(preset, config, added_memory):
 
 
 def _family_of_hugging_face(config):
-    kinds = {family.model_type: family for family in FAMILIES}
+    kinds = {family.name: family for family in FAMILIES}
     if config["model_type"] not in kinds:
         raise ValueError(
             f"its config.json has model_type '{config['model_type']}', but "
@@ -147,14 +154,19 @@ def _family_of_hugging_face(config):
     return kinds[config["model_type"]]
 
 
-def _load_preset(name, preset, added_memory):
-    backbone = keras_hub.models.Backbone.from_preset(preset)
+def _known_family_of(backbone):
     family = family_of(backbone)
     if family is None:
         known = ", ".join(family.title for family in FAMILIES)
         raise ValueError(
             f"it is a {type(backbone).__name__}, but only {known} are known"
         )
+    return family
+
+
+def _load_preset(name, preset, added_memory):
+    backbone = keras_hub.models.Backbone.from_preset(preset)
+    family = _known_family_of(backbone)
     has_memory = bool(getattr(backbone, "memory_outputs", None))
     if has_memory and added_memory:
         raise UserError(

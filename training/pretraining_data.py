@@ -9,18 +9,19 @@ import tensorflow as tf
 from training.corpus import Corpus
 from training.corpus import open_corpus
 from training.corpus import split_documents
+from training.families import Family
+from training.families import family_named
 from training.masked_lm_data import held_out_batches
 from training.masked_lm_data import training_batches
 from training.masking import Masking
+from training.pretrained_model import load_tokenizer
 from training.recipes import PretrainingRecipe
 from training.run_directory import RunDirectory
+from training.run_directory import save_tokenizer
 from training.tokenizing import open_packed
 from training.tokenizing import tokenize_and_pack
 from training.unigram import unigram_perplexity
 from training.user_error import UserError
-from training.vocabulary import load_vocabulary
-from training.vocabulary import make_tokenizer
-from training.vocabulary import train_vocabulary
 
 # Stages see different orders and masks; the held-out masks are their own.
 _HELD_OUT_SEED = 10_000
@@ -52,14 +53,15 @@ def open_corpora(recipe: PretrainingRecipe) -> tuple[Corpus, Corpus]:
 def prepare_data(
     recipe: PretrainingRecipe,
     corpora: tuple[Corpus, Corpus],
-    vocabulary: list[str] | None,
+    tokenizer: keras_hub.tokenizers.Tokenizer | None,
     run: RunDirectory,
 ):
     """Packs the corpora, with a vocabulary of their own if there is none."""
-    if vocabulary is None:
-        vocabulary = train_vocabulary(corpora[0], recipe.vocabulary_size)
-        run.write_vocabulary(vocabulary)
-    tokenizer = make_tokenizer(vocabulary)
+    if tokenizer is None:
+        tokenizer = family_named(recipe.backbone).train_tokenizer(
+            corpora[0], recipe.vocabulary_size
+        )
+    save_tokenizer(tokenizer, run.tokenizer)
     for corpus, path in zip(corpora, (run.packed_train, run.packed_held_out)):
         tokenize_and_pack(
             corpus,
@@ -76,14 +78,16 @@ class PretrainingData:
 
     Args:
         recipe: `PretrainingRecipe`.
-        tokenizer: `keras_hub.models.BertTokenizer`.
+        family: `Family` of the model.
+        tokenizer: its tokenizer.
         masking: `Masking`.
         train: int32 rows of shape `(rows, sequence_length)`.
         held_out: int32 rows, likewise.
     """
 
     recipe: PretrainingRecipe
-    tokenizer: keras_hub.models.BertTokenizer
+    family: Family
+    tokenizer: keras_hub.tokenizers.Tokenizer
     masking: Masking
     train: np.ndarray
     held_out: np.ndarray
@@ -93,7 +97,7 @@ class PretrainingData:
         cls, recipe: PretrainingRecipe, run: RunDirectory
     ) -> "PretrainingData":
         """Opens what `prepare_data` has written, without the corpora."""
-        tokenizer = make_tokenizer(load_vocabulary(str(run.vocabulary)))
+        tokenizer = load_tokenizer(run.tokenizer)
         train, held_out = (
             open_packed(str(path), recipe.sequence_length)
             for path in (run.packed_train, run.packed_held_out)
@@ -101,12 +105,13 @@ class PretrainingData:
         masking = Masking.from_tokenizer(
             tokenizer, recipe.sequence_length, recipe.mask_rate
         )
-        return cls(recipe, tokenizer, masking, train, held_out)
+        family = family_named(recipe.backbone)
+        return cls(recipe, family, tokenizer, masking, train, held_out)
 
     @property
-    def preprocessor(self) -> keras_hub.models.BertMaskedLMPreprocessor:
+    def preprocessor(self) -> keras_hub.models.MaskedLMPreprocessor:
         """Does to text what was done to the corpus."""
-        return keras_hub.models.BertMaskedLMPreprocessor(
+        return self.family.masked_lm_preprocessor(
             self.tokenizer,
             sequence_length=self.recipe.sequence_length,
             mask_selection_rate=self.masking.mask_selection_rate,
@@ -117,7 +122,7 @@ class PretrainingData:
         self, stage: int, first_step: int, num_steps: int
     ) -> tf.data.Dataset:
         """Returns the batches of some steps; each stage has its own masks."""
-        return training_batches(
+        batches = training_batches(
             self.train,
             batch_size=self.recipe.batch_size * self.recipe.accumulate,
             seed=self.recipe.seed + stage,
@@ -125,14 +130,26 @@ class PretrainingData:
             first_step=first_step,
             num_steps=num_steps,
         )
+        return self._inputs_of_the_family(batches)
 
     def held_out_batches(self) -> tf.data.Dataset:
         """Returns the held-out rows, with the same masks every time."""
-        return held_out_batches(
+        batches = held_out_batches(
             self.held_out,
             batch_size=self.recipe.batch_size,
             seed=self.recipe.seed + _HELD_OUT_SEED,
             masking=self.masking,
+        )
+        return self._inputs_of_the_family(batches)
+
+    def _inputs_of_the_family(self, batches):
+        """Leaves out the features that its models do not take."""
+        names = (*self.family.backbone.input_names, "mask_positions")
+        return batches.map(
+            lambda features, *labels: (
+                {name: features[name] for name in names},
+                *labels,
+            )
         )
 
     def unigram_perplexity(self) -> float:

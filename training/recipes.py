@@ -9,7 +9,7 @@ from typing import Literal
 
 @dataclasses.dataclass(frozen=True)
 class PretrainingRecipe:
-    """Pretrain a BERT with product-key memory on text.
+    """Pretrain a BERT, or its like, with product-key memory on text.
 
     A run has one or two stages. With --plain-steps it first trains without
     memory, then adds memory to that model and goes on ("+Init", section 3.3);
@@ -34,8 +34,8 @@ class PretrainingRecipe:
     held_out: float = 0.05
     # Directory of prepared tfds data. With it nothing is downloaded.
     data_dir: str | None = None
-    # WordPiece vocabulary file, a token a line. Default: one is trained from
-    # the corpus.
+    # WordPiece vocabulary file, a token a line; of RoBERTa a JSON file with
+    # merges.txt beside it. Default: one is trained from the corpus.
     vocabulary: str | None = None
     # Size of the vocabulary to train.
     vocabulary_size: int = 8000
@@ -47,6 +47,8 @@ class PretrainingRecipe:
 
     # --- Model ---
 
+    # Kind of the encoder.
+    backbone: Literal["bert", "distilbert", "roberta"] = "bert"
     # Encoder layers.
     num_layers: int = 12
     # Width of the encoder layers.
@@ -88,8 +90,9 @@ class PretrainingRecipe:
     # Steps without memory before --steps with it: "+Init" (section 3.3). With
     # --memory-block ffn this is the paper's baseline that trains longer.
     plain_steps: int = 0
-    # Start from a model instead of --plain-steps: a run directory or a local
-    # preset directory. It decides on the model's sizes and vocabulary.
+    # Start from a model instead of --plain-steps: a run directory, a preset or
+    # a local directory of transformers. It decides on the model's kind, sizes
+    # and vocabulary.
     init_from: str | None = None
     # Steps of the stage with memory (section 4.1).
     steps: int = 500_000

@@ -1,5 +1,6 @@
 """The directory of a run: what lies where, and whose it is."""
 
+import contextlib
 import dataclasses
 import json
 import os
@@ -22,7 +23,8 @@ _FREE_FIELDS = (
 class RunDirectory:
     """Paths of a run, under one root that holds all it takes to go on.
 
-    - `recipe.json`, `vocabulary.txt`: what was asked for, and the tokens;
+    - `recipe.json`: what was asked for;
+    - `tokenizer/`: the tokenizer with its vocabulary, as a preset has it;
     - `best/`, `last/`: the model as presets, by held-out perplexity and by
       time; `plain/` the model before memory was added;
     - `checkpoints/`: by stage, from which an unfinished run goes on;
@@ -37,7 +39,7 @@ class RunDirectory:
     def __init__(self, root):
         self.root = pathlib.Path(root)
         self.recipe = self.root / "recipe.json"
-        self.vocabulary = self.root / "vocabulary.txt"
+        self.tokenizer = self.root / "tokenizer"
         self.data = self.root / "data"
         self.packed_train = self.data / "train.int32"
         self.packed_held_out = self.data / "held_out.int32"
@@ -50,11 +52,11 @@ class RunDirectory:
 
     @property
     def has_data(self) -> bool:
-        """Whether vocabulary and packed corpora are there, and whole."""
+        """Whether tokenizer and packed corpora are there, and whole."""
         return all(
             path.exists()
             for path in (
-                self.vocabulary,
+                self.tokenizer,
                 self.packed_train,
                 self.packed_held_out,
             )
@@ -105,17 +107,11 @@ class RunDirectory:
             "or move it away"
         )
 
-    def create(
-        self,
-        recipe,
-        vocabulary: list[str] | None = None,
-        parts: tuple[str, ...] = (),
-    ):
-        """Creates the directory with its recipe and, if given, vocabulary.
+    def create(self, recipe, parts: tuple[str, ...] = ()):
+        """Creates the directory with its recipe.
 
         Args:
             recipe: a dataclass.
-            vocabulary: its tokens, or None.
             parts: directories in it that are to be there.
 
         Raises:
@@ -129,19 +125,11 @@ class RunDirectory:
             )
             for part in parts:
                 (self.root / part).mkdir(exist_ok=True)
-            if vocabulary is not None:
-                self.write_vocabulary(vocabulary)
         except OSError as error:
             raise UserError(
                 f"--run-dir must be a directory that can be written, received "
                 f"'{self.root}' ({error.strerror}): pass another one"
             ) from error
-
-    def write_vocabulary(self, vocabulary: list[str]):
-        """Writes `vocabulary.txt`, a token a line."""
-        write_whole(
-            self.vocabulary, "".join(f"{token}\n" for token in vocabulary)
-        )
 
 
 def write_whole(path: pathlib.Path, text: str):
@@ -170,16 +158,30 @@ def save_preset(task, preprocessor, path: pathlib.Path):
         preprocessor: the preprocessor that its users need.
         path: directory to write, or to replace.
     """
+    with _replacing(path) as partial:
+        task.preprocessor = preprocessor
+        try:
+            task.save_to_preset(str(partial))
+        finally:
+            # The task's `fit` would preprocess its data once more.
+            task.preprocessor = None
+
+
+def save_tokenizer(tokenizer, path: pathlib.Path):
+    """Saves a keras-hub tokenizer as in a preset, whole or not at all."""
+    with _replacing(path) as partial:
+        partial.mkdir()
+        tokenizer.save_to_preset(str(partial))
+
+
+@contextlib.contextmanager
+def _replacing(path):
+    """Gives a place to write to, and moves what was written to `path`."""
     partial = path.with_name(f"{path.name}.partial")
     replaced = path.with_name(f"{path.name}.replaced")
     for leftover in (partial, replaced):
         shutil.rmtree(leftover, ignore_errors=True)
-    task.preprocessor = preprocessor
-    try:
-        task.save_to_preset(str(partial))
-    finally:
-        # The task's `fit` would preprocess its data once more.
-        task.preprocessor = None
+    yield partial
     if path.exists():
         path.rename(replaced)
     partial.rename(path)

@@ -5,6 +5,7 @@ import json
 import keras
 import numpy as np
 
+from keras_pkm.models.freezing import freeze_pooler
 from training.bad_rows import BadRows
 from training.evaluated import Evaluated
 from training.finetuning_recipe import FinetuningRecipe
@@ -12,10 +13,10 @@ from training.labelled_data import Labelled
 from training.labelled_data import dev_batches
 from training.offset_tokenizer import make_offset_tokenizer
 from training.pretrained_model import PretrainedModel
+from training.special_tokens import SpecialTokens
 from training.squad import load_squad
 from training.squad import place_of
 from training.squad_score import squad_score
-from training.squad_windows import SpecialTokens
 from training.squad_windows import Windows
 from training.squad_windows import WindowSizes
 from training.squad_windows import best_answers
@@ -63,15 +64,13 @@ class SquadFinetuning:
         self._dev_windows = windows["dev"]
         self._dev_data = _labelled(windows["dev"], names)
         self.baseline = {"dev exact match": 0.0, "dev F1": 0.0}
-        self.preprocessor = pretrained.family.preprocessor(
+        self.preprocessor = pretrained.family.answerer.preprocessor_cls(
             pretrained.tokenizer, sequence_length=recipe.sequence_length
         )
 
     def build(self, backbone) -> keras.Model:
         """Returns a task with a fresh head."""
-        if hasattr(backbone, "pooled_dense"):
-            # The spans' loss has no gradient for the pooler.
-            backbone.pooled_dense.trainable = False
+        freeze_pooler(backbone)
         return self._family.answerer(backbone)
 
     def compile(self, task, optimizer):

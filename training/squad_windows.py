@@ -7,6 +7,7 @@ from tokenizers import Tokenizer
 from tqdm import tqdm
 
 from training.bad_rows import BadRows
+from training.special_tokens import SpecialTokens
 from training.squad import SquadExample
 from training.user_error import UserError
 
@@ -24,42 +25,6 @@ class WindowSizes:
     sequence_length: int = 384
     stride: int = 128
     answer_length: int = 30
-
-
-@dataclasses.dataclass(frozen=True)
-class SpecialTokens:
-    """What stands around and between question and paragraph.
-
-    Attributes:
-        start: The first token's id.
-        between: The ids between question and paragraph.
-        end: The last token's id.
-        padding: The id of what follows.
-        paragraph_segment: The segment of the paragraph and what ends it.
-    """
-
-    start: int
-    between: tuple[int, ...]
-    end: int
-    padding: int
-    paragraph_segment: int
-
-    @classmethod
-    def of(cls, tokenizer) -> "SpecialTokens":
-        """Those that a keras-hub tokenizer's model was trained with."""
-        if hasattr(tokenizer, "cls_token_id"):
-            sep = tokenizer.sep_token_id
-            return cls(
-                tokenizer.cls_token_id, (sep,), sep, tokenizer.pad_token_id, 1
-            )
-        end = tokenizer.end_token_id
-        return cls(
-            tokenizer.start_token_id,
-            (end, end),
-            end,
-            tokenizer.pad_token_id,
-            0,
-        )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -206,9 +171,7 @@ def _windows_of(number, example, head, paragraph, room, special, sizes):
         inside = slice(len(head), end)
         windows.token_ids[row, inside] = ids[first:last]
         windows.token_ids[row, end] = special.end
-        windows.segment_ids[row, len(head) : end + 1] = (
-            special.paragraph_segment
-        )
+        windows.segment_ids[row, len(head) : end + 1] = special.second_segment
         windows.padding_mask[row, : end + 1] = 1
         windows.starts[row, inside] = offsets[first:last, 0]
         windows.ends[row, inside] = offsets[first:last, 1]

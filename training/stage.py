@@ -11,6 +11,7 @@ import keras_hub
 
 from keras_pkm.callbacks import MemoryUsageMonitor
 from keras_pkm.callbacks import TrainingCheckpoint
+from keras_pkm.models.freezing import freeze_pooler
 from keras_pkm.optimizers import LinearWarmup
 from keras_pkm.optimizers import LossScaleOptimizer
 from keras_pkm.optimizers import PKMAdam
@@ -78,8 +79,7 @@ def compile_model(model, recipe: PretrainingRecipe, steps: int):
         )
         if model.dtype_policy.name == "mixed_float16":
             optimizer = LossScaleOptimizer(optimizer)
-        # The masked-LM loss has no gradient for the pooler.
-        model.backbone.pooled_dense.trainable = False
+        freeze_pooler(model.backbone)
         model.accumulation_steps = recipe.accumulate
         model.compile(
             optimizer,

@@ -11,7 +11,9 @@ import tensorflow as tf
 import tensorflow_text
 from tqdm import tqdm
 
+from training.offset_tokenizer import make_offset_tokenizer
 from training.packing import pack_sentences
+from training.special_tokens import SpecialTokens
 from training.user_error import UserError
 
 _CHARACTERS_PER_BATCH = 2**20
@@ -21,7 +23,7 @@ _DTYPE = np.dtype("<i4")
 
 def tokenize_and_pack(
     documents: Iterable[str],
-    tokenizer: keras_hub.models.BertTokenizer,
+    tokenizer: keras_hub.tokenizers.Tokenizer,
     sequence_length: int,
     path: str,
     progress_label: str | None = "Tokens",
@@ -32,10 +34,10 @@ def tokenize_and_pack(
 
     Args:
         documents: iterable of str. A newline ends a sentence.
-        tokenizer: `keras_hub.models.BertTokenizer`.
+        tokenizer: that of a BERT, DistilBERT or RoBERTa of keras-hub.
         sequence_length: int. The length of a row.
-        path: str. The file: int32 rows, little-endian, padded with the id of
-            `[PAD]`. A file that is there is replaced.
+        path: str. The file: int32 rows, little-endian, padded with the
+            tokenizer's padding. A file that is there is replaced.
         progress_label: str or None. Stands before the progress bar, and names
             the documents in errors. Defaults to `"Tokens"`; with `None` there
             is no bar.
@@ -52,18 +54,19 @@ def tokenize_and_pack(
         unit=" documents",
         disable=progress_label is None,
     )
+    special = SpecialTokens.of(tokenizer)
     sequences = pack_sentences(
         tokenize_sentences(progress, tokenizer),
         sequence_length,
-        tokenizer.cls_token_id,
-        tokenizer.sep_token_id,
+        special.start,
+        special.end,
     )
     partial = f"{path}.partial"
     try:
         with open(partial, "wb") as file:
             while some := list(itertools.islice(sequences, _ROWS_PER_WRITE)):
                 rows = np.full(
-                    (len(some), sequence_length), tokenizer.pad_token_id, _DTYPE
+                    (len(some), sequence_length), special.padding, _DTYPE
                 )
                 for row, sequence in zip(rows, some):
                     row[: len(sequence)] = sequence
@@ -100,31 +103,44 @@ def open_packed(path: str, sequence_length: int) -> np.ndarray:
 
 
 def tokenize_sentences(
-    documents: Iterable[str], tokenizer: keras_hub.models.BertTokenizer
+    documents: Iterable[str], tokenizer: keras_hub.tokenizers.Tokenizer
 ) -> Iterator[list[list[int]]]:
     """Yields each document as a list of sentences, each a list of token ids."""
     breaker = tensorflow_text.StateBasedSentenceBreaker()
-
-    # Outside of a graph the tokenizer makes Python lists: much slower.
-    @tf.function
-    def tokenize(paragraphs):
-        sentences = breaker.break_sentences(paragraphs)
-        return sentences.with_values(tokenizer(sentences.values))
-
-    tokenize = tokenize.get_concrete_function(tf.TensorSpec([None], tf.string))
-
+    # keras-hub's own give the same ids, those of byte pairs much slower.
+    tokenizer = make_offset_tokenizer(tokenizer)
     for batch in _batches(documents):
         # The breaker does not take a newline for the end of a sentence.
         paragraphs = [document.splitlines() for document in batch]
-        limits = np.cumsum([0, *map(len, paragraphs)])
         lines = list(itertools.chain.from_iterable(paragraphs))
-        tokens = tokenize(tf.constant(lines, tf.string))
-        ids = tokens.flat_values.numpy().tolist()
-        sentence_limits = tokens.values.row_splits.numpy()
-        document_limits = tokens.row_splits.numpy()[limits]
-        for first, last in itertools.pairwise(document_limits):
-            sentences = itertools.pairwise(sentence_limits[first : last + 1])
-            yield [ids[start:end] for start, end in sentences]
+        lines = [line.strip().encode() for line in lines]
+        _, _, ends = breaker.break_sentences_with_offsets(
+            tf.constant(lines, tf.string)
+        )
+        pieces = map(_cut, lines, ends.to_list())
+        texts = [
+            [text for _ in document for text in next(pieces)]
+            for document in paragraphs
+        ]
+        encodings = iter(
+            tokenizer.encode_batch_fast(
+                list(itertools.chain.from_iterable(texts)),
+                add_special_tokens=False,
+            )
+        )
+        for document in texts:
+            yield [
+                encoding.ids
+                for encoding in itertools.islice(encodings, len(document))
+            ]
+
+
+def _cut(line: bytes, ends: list[int]) -> list[str]:
+    """The sentences of a line, each with the space before it.
+
+    That is part of a byte pair.
+    """
+    return [line[a:b].decode() for a, b in itertools.pairwise([0, *ends])]
 
 
 def _batches(documents: Iterable[str]) -> Iterator[list[str]]:

@@ -56,11 +56,11 @@ def load_vocabulary(path: str) -> list[str]:
     return tokens
 
 
-def make_tokenizer(vocabulary: list[str]) -> keras_hub.models.BertTokenizer:
-    """Returns the tokenizer of BERT's uncased models, accents stripped."""
-    return keras_hub.models.BertTokenizer(
-        vocabulary, lowercase=True, strip_accents=True
-    )
+def make_tokenizer(
+    vocabulary: list[str], cls: type = keras_hub.models.BertTokenizer
+) -> keras_hub.tokenizers.WordPieceTokenizer:
+    """Returns the tokenizer of the uncased models, accents stripped."""
+    return cls(vocabulary, lowercase=True, strip_accents=True)
 
 
 def train_vocabulary(

@@ -19,10 +19,24 @@ from keras_pkm.models.question_answerer import PKMBertQuestionAnswerer
 from keras_pkm.models.question_answerer import PKMDistilBertQuestionAnswerer
 from keras_pkm.models.question_answerer import PKMRobertaQuestionAnswerer
 from keras_pkm.models.question_answerer import QuestionAnswerer
+from keras_pkm.models.question_answerer_preprocessor import (
+    BertQuestionAnswererPreprocessor,
+)
+from keras_pkm.models.question_answerer_preprocessor import (
+    DistilBertQuestionAnswererPreprocessor,
+)
+from keras_pkm.models.question_answerer_preprocessor import (
+    QuestionAnswererPreprocessor,
+)
+from keras_pkm.models.question_answerer_preprocessor import (
+    RobertaQuestionAnswererPreprocessor,
+)
 from keras_pkm.models.warm_start import WarmStartReport
 from keras_pkm.models.warm_start import copy_matching_weights
 
 __all__ = [
+    "BertQuestionAnswererPreprocessor",
+    "DistilBertQuestionAnswererPreprocessor",
     "MemoryProbe",
     "PKMBertBackbone",
     "PKMBertMaskedLM",
@@ -37,6 +51,8 @@ __all__ = [
     "PKMRobertaQuestionAnswerer",
     "PKMRobertaTextClassifier",
     "QuestionAnswerer",
+    "QuestionAnswererPreprocessor",
+    "RobertaQuestionAnswererPreprocessor",
     "WarmStartReport",
     "copy_matching_weights",
     "freeze_memory",

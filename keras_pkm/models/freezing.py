@@ -60,3 +60,12 @@ def freeze_memory(backbone, parts=PARTS):
         memory.query_projection.trainable = "queries" not in parts
         if memory.query_normalization is not None:
             memory.query_normalization.trainable = "queries" not in parts
+
+
+def freeze_pooler(backbone):
+    """Freezes BERT's pooler, which losses over tokens have no gradient for.
+
+    Other backbones have none. Call it before `compile`.
+    """
+    if hasattr(backbone, "pooled_dense"):
+        backbone.pooled_dense.trainable = False

@@ -7,6 +7,15 @@ from keras_pkm.models.pkm_bert_backbone import PKMBertBackbone
 from keras_pkm.models.pkm_distil_bert_backbone import PKMDistilBertBackbone
 from keras_pkm.models.pkm_roberta_backbone import PKMRobertaBackbone
 from keras_pkm.models.pkm_task import PKMTask
+from keras_pkm.models.question_answerer_preprocessor import (
+    BertQuestionAnswererPreprocessor,
+)
+from keras_pkm.models.question_answerer_preprocessor import (
+    DistilBertQuestionAnswererPreprocessor,
+)
+from keras_pkm.models.question_answerer_preprocessor import (
+    RobertaQuestionAnswererPreprocessor,
+)
 
 
 @keras.saving.register_keras_serializable("keras_pkm")
@@ -22,8 +31,10 @@ class QuestionAnswerer(PKMTask, keras_hub.models.Task):
         backbone: backbone of keras-hub or `keras_pkm.models`, whose output is
             a tensor of shape `(batch, length, dim)` or a dict that has one as
             `"sequence_output"`.
-        preprocessor: `None`, or a `keras_hub.models.Preprocessor` that makes
-            the backbone's inputs. Defaults to `None`.
+        preprocessor: `None`, or a preprocessor that makes the backbone's
+            inputs, such as
+            `keras_pkm.models.BertQuestionAnswererPreprocessor`. Defaults to
+            `None`.
 
     Returns:
         A dict with `"start"` and `"end"`, float32 logits of shape
@@ -114,7 +125,7 @@ class PKMBertQuestionAnswerer(QuestionAnswerer):
     """`keras_pkm.models.QuestionAnswerer` for `PKMBertBackbone`."""
 
     backbone_cls = PKMBertBackbone
-    preprocessor_cls = keras_hub.models.BertTextClassifierPreprocessor
+    preprocessor_cls = BertQuestionAnswererPreprocessor
 
 
 @keras.saving.register_keras_serializable("keras_pkm")
@@ -122,7 +133,7 @@ class PKMDistilBertQuestionAnswerer(QuestionAnswerer):
     """`keras_pkm.models.QuestionAnswerer` for `PKMDistilBertBackbone`."""
 
     backbone_cls = PKMDistilBertBackbone
-    preprocessor_cls = keras_hub.models.DistilBertTextClassifierPreprocessor
+    preprocessor_cls = DistilBertQuestionAnswererPreprocessor
 
 
 @keras.saving.register_keras_serializable("keras_pkm")
@@ -130,4 +141,4 @@ class PKMRobertaQuestionAnswerer(QuestionAnswerer):
     """`keras_pkm.models.QuestionAnswerer` for `PKMRobertaBackbone`."""
 
     backbone_cls = PKMRobertaBackbone
-    preprocessor_cls = keras_hub.models.RobertaTextClassifierPreprocessor
+    preprocessor_cls = RobertaQuestionAnswererPreprocessor

@@ -10,11 +10,15 @@ import keras_hub
 import numpy as np
 import pytest
 
+from keras_pkm import models
+from training import evaluate_mlm
 from training.check_recipe import check_recipe
 from training.pretrain import main
+from training.pretrained_model import load_tokenizer
 from training.recipes import RECIPES
 
 ROOT = Path(__file__).parents[2]
+HUGGING_FACE = ROOT / "tests" / "models" / "hugging_face" / "bert"
 
 TINY = (
     "--vocabulary-size 300 --sequence-length 16 --num-layers 2 "
@@ -91,13 +95,13 @@ def test_the_run_directory_is_enough(finished_run):
     run_dir, _ = finished_run
     recipe = json.loads((run_dir / "recipe.json").read_text())
     assert recipe["recipe"] == "laptop" and recipe["steps"] == 4
-    vocabulary = (run_dir / "vocabulary.txt").read_text().split("\n")
+    vocabulary = load_tokenizer(str(run_dir / "tokenizer")).get_vocabulary()
     assert vocabulary[:5] == ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
     for name in ("best", "last", "plain"):
         task = keras_hub.models.MaskedLM.from_preset(str(run_dir / name))
         assert task.predict(["bat hould"], verbose=0).shape[0] == 1
         tokenizer = task.preprocessor.tokenizer
-        assert tokenizer.get_vocabulary() == vocabulary[:-1]
+        assert tokenizer.get_vocabulary() == vocabulary
     with open(run_dir / "logs" / "resm.csv") as file:
         rows = list(csv.DictReader(file))
     assert "val_perplexity" in rows[-1] and "memory_2_top1_mu" in rows[-1]
@@ -125,6 +129,52 @@ def test_init_from(finished_run, corpus, tmp_path, source):
     expected = old[1 if source == "run" else 0]["perplexity"]
     # ResM starts next to the model that it continues.
     assert stage["perplexity_before"] == pytest.approx(expected, rel=0.02)
+
+
+def test_init_from_a_directory_of_transformers(corpus, tmp_path):
+    pytest.importorskip("safetensors", reason="safetensors is not installed")
+    args = ["--init-from", str(HUGGING_FACE), "--corpus", corpus, *TINY]
+    assert main([*args, "--run-dir", str(tmp_path / "run")]) == 0
+    task = models.PKMBertMaskedLM.from_preset(str(tmp_path / "run" / "last"))
+    theirs = models.PKMBertMaskedLM.from_preset(str(HUGGING_FACE))
+    assert task.backbone.activation == theirs.backbone.activation == "gelu"
+    tokens = task.preprocessor.tokenizer.get_vocabulary()
+    assert tokens == theirs.preprocessor.tokenizer.get_vocabulary()
+    results = json.loads((tmp_path / "run" / "results.json").read_text())
+    assert results["stages"][0]["name"] == "+Init resm"
+
+
+@pytest.mark.parametrize(
+    ("backbone", "classes", "special"),
+    [
+        ("distilbert", "PKMDistilBert", "[PAD] [UNK] [CLS] [SEP] [MASK]"),
+        ("roberta", "PKMRoberta", "<s> <pad> </s> <unk> <mask>"),
+    ],
+)
+def test_backbones(corpus, tmp_path, capsys, backbone, classes, special):
+    run_dir = tmp_path / "run"
+    args = f"--backbone {backbone} --corpus {corpus} --run-dir {run_dir}"
+    assert main([*args.split(), *TINY]) == 0
+    task = keras_hub.models.MaskedLM.from_preset(str(run_dir / "best"))
+    assert type(task) is getattr(models, f"{classes}MaskedLM")
+    tokenizer = load_tokenizer(str(run_dir / "tokenizer"))
+    ids = [tokenizer.token_to_id(token) for token in special.split()]
+    assert ids == [0, 1, 2, 3, 4]
+    size = task.preprocessor.tokenizer.vocabulary_size()
+    assert task.backbone.vocabulary_size == size <= 300
+    assert task.predict(["bat hould"], verbose=0).shape[0] == 1
+    # The other commands take the run.
+    figures = tmp_path / "figures.json"
+    args = f"--model {run_dir} --text {corpus} --limit 4 --output {figures}"
+    assert evaluate_mlm.main(args.split()) == 0
+    assert json.loads(figures.read_text())["num_slots"] == 64
+    args = f"--init-from {run_dir} --corpus {corpus}"
+    more = ["--run-dir", str(tmp_path / "more")]
+    assert main([*args.split(), *more]) == 2
+    assert "at most the model's 16, received 32" in capsys.readouterr().err
+    assert main([*args.split(), *more, *TINY]) == 0
+    again = keras_hub.models.MaskedLM.from_preset(str(tmp_path / "more/last"))
+    assert type(again) is type(task)
 
 
 def test_the_same_seed_gives_the_same_run(corpus, tmp_path):
@@ -199,7 +249,8 @@ def test_refuses_a_vocabulary_that_is_shorter_than_the_model_s(
     finished_run, tmp_path, corpus, refused
 ):
     run_dir, _ = finished_run
-    vocabulary = (run_dir / "vocabulary.txt").read_text().split("\n")[:-5]
+    vocabulary = load_tokenizer(str(run_dir / "tokenizer")).get_vocabulary()
+    vocabulary = vocabulary[:-5]
     path = tmp_path / "short.txt"
     path.write_text("\n".join(vocabulary))
     args = ["--init-from", str(run_dir), "--vocabulary", str(path)]

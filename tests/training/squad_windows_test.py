@@ -6,11 +6,11 @@ import pytest
 
 from training.bad_rows import BadRows
 from training.offset_tokenizer import make_offset_tokenizer
+from training.special_tokens import SpecialTokens
 from training.squad import SquadExample
 from training.squad import read_squad
 from training.squad_score import exact_match
 from training.squad_score import squad_score
-from training.squad_windows import SpecialTokens
 from training.squad_windows import WindowSizes
 from training.squad_windows import best_answers
 from training.squad_windows import make_windows
@@ -110,7 +110,7 @@ def test_layout_and_answers(any_tokenizer, answer, length):
         assert inside[len(head) : count - 1].all()
         np.testing.assert_array_equal(
             windows.segment_ids[row],
-            special.paragraph_segment
+            special.second_segment
             * ((np.arange(length) >= len(head)) & (np.arange(length) < count)),
         )
         covered.update(windows.starts[row][inside])

@@ -1,0 +1,91 @@
+"""Byte-pair vocabularies: loading, training, and the tokenizer made of one."""
+
+import json
+import pathlib
+from collections.abc import Iterable
+
+import keras_hub
+from tokenizers import Tokenizer
+from tokenizers import models
+from tokenizers import pre_tokenizers
+from tokenizers import trainers
+from tqdm import tqdm
+
+from training.user_error import UserError
+
+SPECIAL_TOKENS = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
+
+
+def load_byte_pairs(path: str) -> keras_hub.models.RobertaTokenizer:
+    """Reads a JSON file of tokens and their ids, with `merges.txt` beside.
+
+    Raises:
+        UserError: one of them cannot be used.
+    """
+    path = pathlib.Path(path)
+    merges_path = path.with_name("merges.txt")
+    try:
+        vocabulary = json.loads(path.read_text(encoding="utf-8"))
+        merges = merges_path.read_text(encoding="utf-8").splitlines()
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise UserError(
+            f"the vocabulary '{path}' cannot be read ({reason}): pass a JSON "
+            "file of tokens and their ids, with merges.txt beside it"
+        ) from error
+    if not isinstance(vocabulary, dict) or any(
+        token not in vocabulary for token in SPECIAL_TOKENS
+    ):
+        raise UserError(
+            f"the vocabulary '{path}' must give ids to "
+            f"{' '.join(SPECIAL_TOKENS)}: add them, or use another one"
+        )
+    first = 1 if merges and merges[0].startswith("#version") else 0
+    for number, line in enumerate(merges[first:], start=first + 1):
+        parts = line.split(" ")
+        if len(parts) != 2 or "".join(parts) not in vocabulary:
+            raise UserError(
+                f"{merges_path}, line {number}: must be two parts of a token "
+                f"of '{path.name}', received {line!r}: use the two files that "
+                "belong together"
+            )
+    merges = merges[first:]
+    return keras_hub.models.RobertaTokenizer(vocabulary, merges)
+
+
+def train_byte_pairs(
+    documents: Iterable[str], size: int, progress: bool = True
+) -> keras_hub.models.RobertaTokenizer:
+    """Trains a byte-pair vocabulary that keeps case, as RoBERTa's.
+
+    The documents are read once.
+
+    Args:
+        documents: iterable of str. The text to train on.
+        size: int. The number of tokens; fewer where the text has fewer.
+        progress: bool. Whether to show a progress bar. Defaults to `True`.
+
+    Raises:
+        UserError: `size` has no place for all bytes.
+    """
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    least = len(alphabet) + len(SPECIAL_TOKENS)
+    if size < least:
+        raise UserError(
+            f"the vocabulary must hold at least all bytes, {least} tokens, "
+            f"received size {size}: raise the size"
+        )
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.train_from_iterator(
+        tqdm(documents, "Vocabulary", unit=" documents", disable=not progress),
+        trainers.BpeTrainer(
+            vocab_size=size,
+            special_tokens=list(SPECIAL_TOKENS),
+            initial_alphabet=alphabet,
+            show_progress=False,
+        ),
+    )
+    model = json.loads(tokenizer.to_str())["model"]
+    merges = [" ".join(merge) for merge in model["merges"]]
+    return keras_hub.models.RobertaTokenizer(model["vocab"], merges)
