@@ -18,6 +18,7 @@ from training.masked_lm_data import held_out_batches
 from training.masked_lm_evaluation import evaluate_masked_lm
 from training.masked_lm_evaluation import one_by_one
 from training.masking import Masking
+from training.paper_figures import format_paper_perplexities
 from training.pretrained_model import load_masked_lm
 from training.ranges import check_at_least
 from training.ranges import check_between_0_and_1
@@ -142,6 +143,8 @@ def format_results(results: dict) -> str:
         f"{results['predicted_tokens']:,} |",
     ]
     lines += format_memory_usage(results["memory_usage"], results["num_slots"])
+    if results["kind"] == "perplexity":
+        lines += format_paper_perplexities()
     return "\n".join(lines)
 
 

@@ -21,6 +21,7 @@ from training.finetuning_report import summarize
 from training.finetuning_seed import train_seed
 from training.glue_finetuning import GlueFinetuning
 from training.interruption import Signals
+from training.paper_figures import paper_figures
 from training.pretrained_model import load_pretrained
 from training.ranges import check_at_least
 from training.ranges import check_between_0_and_1
@@ -91,6 +92,7 @@ def finetune(recipe: FinetuningRecipe, signals: Signals) -> dict:
     results = {
         "task": recipe.task,
         "model": recipe.model,
+        "family": pretrained.family.name,
         "from_scratch": recipe.from_scratch,
         "memory_layers": list(pretrained.backbone.memory_layers),
         "memory_block": pretrained.backbone.memory_block,
@@ -98,6 +100,9 @@ def finetune(recipe: FinetuningRecipe, signals: Signals) -> dict:
         "baseline": work.baseline,
         "seeds": seeds,
         "summary": summarize(seeds),
+        "paper": paper_figures(
+            recipe.task, pretrained.family.name, bool(recipe.freeze)
+        ),
     }
     text = format_results(results)
     write_whole(run.root / "results.md", text + "\n")

@@ -2,8 +2,6 @@
 
 import statistics
 
-from training.paper_figures import paper_figures
-
 
 def summarize(seeds: dict) -> dict[str, dict[str, float]]:
     """Returns median, least and largest of each figure over the seeds.
@@ -45,15 +43,24 @@ def format_results(results: dict) -> str:
     cells = [f"{100 * results['baseline'][name]:.1f}" for name in names]
     if any(results["baseline"].values()):
         lines.append(f"| the most frequent class | {' | '.join(cells)} |")
-    for model, figures in paper_figures(results["task"]).items():
-        cells = [f"{figures[_title(name)]:.1f}" for name in names]
+    for model, row in results["paper"].items():
+        figures = row["figures"]
+        cells = [
+            f"{figures[name]:.1f}" if name in figures else "-" for name in names
+        ]
         lines.append(f"| the paper's {model} | {' | '.join(cells)} |")
+    tables = sorted({row["table"] for row in results["paper"].values()})
     lines += [
         "",
         f"Dev sets, median (least-largest) of {count} "
         f"seed{'s' if count > 1 else ''}, in percent, after each seed's best "
-        "epoch. The paper's rows are its own, of other models and all training "
-        "data (table 4).",
+        "epoch."
+        + (
+            " The paper's rows are its own, of other models and all training "
+            f"data (table {' and '.join(map(str, tables))})."
+            if tables
+            else " The paper has no figures of this."
+        ),
     ]
     return "\n".join(lines)
 

@@ -56,6 +56,9 @@ def test_figures(run_directory, text, tmp_path, capsys):
     printed = capsys.readouterr().out
     assert f"| {text} | {results['perplexity']:.2f} |" in printed
     assert "| 3 | 121 |" in printed
+    # The paper's, marked as such.
+    assert "| +Init+ResM | 3.10 | 3.20 | 5.14 | 98.2/97.3 |" in printed
+    assert "The paper's rows are its own" in printed
 
 
 def test_pseudo_perplexity(run_directory, text, tmp_path, capsys):
