@@ -43,7 +43,9 @@ def load_initial_model(path: str | None) -> InitialModel | None:
     """
     if path is None:
         return None
-    return InitialModel(*load_masked_lm(path, "--init-from", ("last",)))
+    return InitialModel(
+        *load_masked_lm(path, "--init-from", ("last",), fresh_head=True)
+    )
 
 
 def recipe_of_initial_model(

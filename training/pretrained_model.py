@@ -7,6 +7,7 @@ import pathlib
 import keras
 import keras_hub
 
+from keras_pkm.models.hugging_face import HuggingFaceDirectory
 from training.families import FAMILIES
 from training.families import Family
 from training.families import family_of
@@ -65,6 +66,7 @@ def load_masked_lm(
     name: str,
     flag: str = "--model",
     parts: tuple[str, ...] = ("best", "last", "plain"),
+    fresh_head: bool = False,
 ) -> tuple:
     """Loads a masked-LM task to measure it, or to go on with it.
 
@@ -72,6 +74,7 @@ def load_masked_lm(
         name: As of `load_pretrained`.
         flag: What errors call it.
         parts: Which models of a run to take, the first that is there.
+        fresh_head: Whether the model may lack a masked-LM head, and get one.
 
     Returns:
         A tuple of the task, its family and its tokenizer.
@@ -82,6 +85,11 @@ def load_masked_lm(
     preset = _preset_of(name, flag, parts)
     config = _read_config(preset, flag)
     try:
+        if not (fresh_head or _has_masked_lm_head(preset, config)):
+            raise ValueError(
+                "it has no masked-LM head, only other parts: use the model "
+                "that was pretrained"
+            )
         if "model_type" in config:
             family = _family_of_hugging_face(config)
             task = family.masked_lm.from_preset(preset)
@@ -96,6 +104,17 @@ def load_masked_lm(
             f"{flag} must be a run directory, a masked-LM preset or a "
             f"directory of transformers, received '{name}': {reason}"
         ) from error
+
+
+def _has_masked_lm_head(preset, config):
+    if "model_type" in config:
+        name = _family_of_hugging_face(config).name
+        return HuggingFaceDirectory(preset, name).has_masked_lm_head()
+    path = pathlib.Path(preset) / "task.json"
+    # keras-hub would give a fresh head to all others, KerasHub's own, too.
+    return path.exists() and json.loads(path.read_text())[
+        "class_name"
+    ].endswith("MaskedLM")
 
 
 def _preset_of(name, flag="--model", parts=("best", "last", "plain")):

@@ -137,6 +137,10 @@ class HuggingFaceDirectory:
             f" New: {', '.join(missing)}." if missing else "",
         )
 
+    def has_masked_lm_head(self) -> bool:
+        """Whether its masked-LM head was saved with it."""
+        return f"{self.family.modules['mlm_head']}.bias" in self._read_tensors()
+
     def _find(self, tensors, path, shape):
         """The name of a weight there and, if it is there, its value."""
         module, leaf = path.rsplit("/", 1)

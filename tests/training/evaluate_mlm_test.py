@@ -4,6 +4,7 @@ import pathlib
 import keras_hub
 import pytest
 
+from keras_pkm import models
 from tests.models.tiny import tiny_masked_lm
 from training.evaluate_mlm import main
 from training.run_directory import save_preset
@@ -77,6 +78,24 @@ def test_hugging_face(tmp_path, capsys):
     results = run(HUGGING_FACE, path, tmp_path)
     assert results["memory_usage"] == {}
     assert "memory layer" not in capsys.readouterr().out
+
+
+def test_models_without_the_head(run_directory, text, tmp_path, capsys):
+    """keras-hub would measure a fresh one."""
+    backbone = keras_hub.models.Backbone.from_preset(
+        str(run_directory / "best")
+    )
+    classifier = models.PKMBertTextClassifier(backbone, num_classes=2)
+    save_preset(classifier, None, tmp_path / "classifier")
+    backbone.save_to_preset(str(tmp_path / "backbone"))
+    for name in ("classifier", "backbone"):
+        args = ["--model", str(tmp_path / name), "--text", str(text)]
+        assert main(args) == 2
+        assert "has no masked-LM head" in capsys.readouterr().err
+    pytest.importorskip("safetensors", reason="safetensors is not installed")
+    args = ["--model", f"{HUGGING_FACE}-bare", "--text", str(text)]
+    assert main(args) == 2
+    assert "has no masked-LM head" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
