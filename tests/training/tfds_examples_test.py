@@ -1,7 +1,10 @@
 """The same rows from their own files and from TensorFlow Datasets."""
 
+import dataclasses
 import json
 
+import keras
+import keras_hub
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -9,7 +12,14 @@ import tensorflow as tf
 from training.bad_rows import BadRows
 from training.glue import GLUE
 from training.glue import load_glue
+from training.labelled_data import dev_batches
+from training.labelled_data import encode_texts
+from training.labelled_data import training_batches
+from training.offset_tokenizer import make_offset_tokenizer
+from training.special_tokens import SpecialTokens
 from training.squad import load_squad
+from training.squad_windows import WindowSizes
+from training.squad_windows import make_windows
 from training.user_error import UserError
 
 tfds = pytest.importorskip("tensorflow_datasets")
@@ -22,6 +32,13 @@ LABELS = {
     "qnli": ["entailment", "not_entailment"],
 }
 TEXTS = ['It\'s "so".', "Ärger im Büro", "one\ttab less"]
+TOKENIZER = keras_hub.models.BertTokenizer(
+    ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    + ["arger", "im", "buro", "it", "'", "s", '"', "so", ".", ":", "?"]
+    + ["who", "is", "ann", "met", "bob", "train", "validation", "one", "tab"]
+    + ["sentence", "question", "premise", "hypothesis", "less", "0", "##1"],
+    lowercase=True,
+)
 
 
 def store(folder, name, config, version, features, splits):
@@ -46,6 +63,22 @@ def columns(rows):
     if isinstance(rows[0], list):
         return tf.ragged.constant(rows)
     return tf.constant(rows)
+
+
+def assert_same_batches(one, other, count):
+    """Compares a split's batches, to train on and to evaluate."""
+    for batches in (
+        lambda data: training_batches(
+            data, batch_size=2, seed=0, num_steps=count
+        ),
+        lambda data: dev_batches(data, batch_size=2),
+    ):
+        pairs = list(zip(batches(one), batches(other), strict=True))
+        assert len(pairs) >= count // 2
+        for ours, theirs in pairs:
+            keras.tree.map_structure(
+                np.testing.assert_array_equal, ours, theirs
+            )
 
 
 @pytest.mark.parametrize("name", GLUE)
@@ -90,10 +123,18 @@ def test_glue(name, tmp_path):
     theirs = load_glue(task, "tfds", str(tmp_path / "tfds"), BadRows())
     assert ours.keys() == theirs.keys()
     assert len(ours) == 1 + len(task.dev)
+    preprocessor = keras_hub.models.BertTextClassifierPreprocessor(
+        TOKENIZER, sequence_length=24
+    )
     for split, examples in ours.items():
         assert examples.texts == theirs[split].texts
         assert len(examples) == len(TEXTS)
         np.testing.assert_array_equal(examples.labels, theirs[split].labels)
+        assert_same_batches(
+            encode_texts(examples, preprocessor),
+            encode_texts(theirs[split], preprocessor),
+            len(TEXTS),
+        )
 
 
 def test_squad(tmp_path):
@@ -137,8 +178,26 @@ def test_squad(tmp_path):
         data = [{"paragraphs": [{"context": context, "qas": entries}]}]
         (tmp_path / f"{name}-v1.1.json").write_text(json.dumps({"data": data}))
     ours = load_squad(str(tmp_path), None, BadRows())
-    assert ours == load_squad("tfds", str(tmp_path / "tfds"), BadRows())
+    theirs = load_squad("tfds", str(tmp_path / "tfds"), BadRows())
+    assert ours == theirs
     assert len(ours["train"]) == 2
+    for split in ours:
+        one, other = (
+            make_windows(
+                examples[split],
+                make_offset_tokenizer(TOKENIZER),
+                SpecialTokens.of(TOKENIZER),
+                WindowSizes(12, 2, 4),
+                "the data",
+                BadRows(),
+            )
+            for examples in (ours, theirs)
+        )
+        assert len(one) > len(ours[split])
+        for field in dataclasses.fields(one):
+            np.testing.assert_array_equal(
+                getattr(one, field.name), getattr(other, field.name)
+            )
 
 
 def test_a_data_set_that_is_not_there(tmp_path):
