@@ -207,5 +207,13 @@ RECIPES = {
             memory_layers=(8, 16),
             plain_steps=500_000,
         ),
+        # Table 7.
+        PretrainingRecipe(
+            recipe="paper-distilbert",
+            backbone="distilbert",
+            num_layers=6,
+            memory_layers=(2, 4),
+            init_from="distil_bert_base_en_uncased",
+        ),
     )
 }

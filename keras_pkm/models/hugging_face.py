@@ -139,7 +139,12 @@ class HuggingFaceDirectory:
 
     def has_masked_lm_head(self) -> bool:
         """Whether its masked-LM head was saved with it."""
-        return f"{self.family.modules['mlm_head']}.bias" in self._read_tensors()
+        name = f"{self.family.modules['mlm_head']}.bias"
+        return any(
+            name == _plain_name(stored, self.family)
+            for file in self._open_files()
+            for stored in file.keys()
+        )
 
     def _find(self, tensors, path, shape):
         """The name of a weight there and, if it is there, its value."""
@@ -172,29 +177,42 @@ class HuggingFaceDirectory:
 
     def _read_tensors(self):
         """All tensors by name, without the prefix of models with a head."""
+        return {
+            _plain_name(name, self.family): file.get_tensor(name)
+            for file in self._open_files()
+            for name in file.keys()
+        }
+
+    def _open_files(self):
+        """Yields the files that hold tensors, open."""
         try:
-            from safetensors.numpy import load_file
+            import safetensors
         except ImportError as error:
             raise ImportError(
                 "Models of transformers need the package `safetensors`. "
                 "Install it with `pip install safetensors`."
             ) from error
         index = self.path / "model.safetensors.index.json"
-        files = {"model.safetensors"}
+        names = {"model.safetensors"}
         if index.exists():
-            files = set(json.loads(index.read_text())["weight_map"].values())
-        tensors = {}
-        for file in sorted(files):
-            if not (self.path / file).exists():
+            names = set(json.loads(index.read_text())["weight_map"].values())
+        for name in sorted(names):
+            if not (self.path / name).exists():
                 raise ValueError(
-                    f"'{self.path}' must hold {file}. Received: "
+                    f"'{self.path}' must hold {name}. Received: "
                     f"{', '.join(sorted(p.name for p in self.path.iterdir()))}."
                     " Save the model with `save_pretrained` of transformers."
                 )
-            tensors.update(load_file(self.path / file))
-        return {
-            _plain_name(name, self.family): t for name, t in tensors.items()
-        }
+            try:
+                file = safetensors.safe_open(self.path / name, "np")
+            except safetensors.SafetensorError as error:
+                raise ValueError(
+                    f"'{self.path / name}' must be a safetensors file. "
+                    f"Received one that cannot be read: {error}. Copy or save "
+                    "it once more."
+                ) from error
+            with file:
+                yield file
 
 
 def _plain_name(name, family):

@@ -142,6 +142,13 @@ def test_a_directory_without_weights(directory):
         models.PKMBertBackbone.from_preset(str(directory))
 
 
+def test_a_file_that_was_cut_off(directory):
+    file = directory / "model.safetensors"
+    file.write_bytes(file.read_bytes()[:1000])
+    with pytest.raises(ValueError, match="model.safetensors' must be a safet"):
+        models.PKMBertBackbone.from_preset(str(directory))
+
+
 def test_a_head_of_another_activation():
     with pytest.raises(ValueError, match="'gelu' for its masked-LM head"):
         models.PKMBertMaskedLM.from_preset(str(ROOT / "bert-tanh"))

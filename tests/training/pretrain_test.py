@@ -290,7 +290,12 @@ def test_help_names_the_sections():
 
 
 def test_recipes_are_possible():
-    assert {"laptop", "paper-base", "paper-large"} <= set(RECIPES)
+    assert set(RECIPES) == {
+        "laptop",
+        "paper-base",
+        "paper-large",
+        "paper-distilbert",
+    }
     for recipe in RECIPES.values():
         check_recipe(recipe)
     base = RECIPES["paper-base"]
