@@ -6,6 +6,7 @@ import tensorflow as tf
 from keras_pkm.ops import cpu_sums
 from keras_pkm.ops import stock_sums
 from keras_pkm.ops.cpu_forms import use_cpu_forms
+from keras_pkm.ops.portable_forms import portable_read
 
 
 def embedding_bag(table, slots, weights):
@@ -40,8 +41,11 @@ def embedding_bag(table, slots, weights):
     """
     weights = tf.cast(weights, "float32")
     table = local_component(table)
-    if not isinstance(table, tf.Variable):
-        return tf.einsum("tj,tjw->tw", weights, tf.gather(table, slots))
+    read_rows = portable_read()
+    if read_rows is None and not isinstance(table, tf.Variable):
+        read_rows = tf.gather
+    if read_rows is not None:
+        return tf.einsum("tj,tjw->tw", weights, read_rows(table, slots))
 
     # The raw reads below are unknown to gradient tapes. Reading no row through
     # the variable makes every active tape watch it, if it is trainable.

@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from keras_pkm.ops import product_key_search
-from keras_pkm.ops.product_key_search import _search
+from keras_pkm.ops.product_key_search import stock_search
 from tests.contracts import assert_close
 from tests.contracts import fresh_rng
 
@@ -107,7 +107,7 @@ def test_gradient_is_that_of_all_scores(tokens, compiled):
     """Of the dense matrix of them, as TensorFlow differentiates it."""
 
     def dense(queries, sub_keys, top_k):
-        return _search(top_k, queries, sub_keys)
+        return stock_search(top_k, queries, sub_keys)
 
     queries = tf.random.normal((tokens, 3, 8))
     sub_keys = tf.random.normal((3, 2, 16, 4))
