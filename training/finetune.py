@@ -16,6 +16,7 @@ import tyro
 from training.bad_rows import BadRows
 from training.command_line import run_to_the_end
 from training.finetuning_recipe import FinetuningRecipe
+from training.finetuning_report import best_seed
 from training.finetuning_report import format_results
 from training.finetuning_report import summarize
 from training.finetuning_seed import train_seed
@@ -97,6 +98,9 @@ def finetune(recipe: FinetuningRecipe, signals: Signals) -> dict:
         "memory_layers": list(pretrained.backbone.memory_layers),
         "memory_block": pretrained.backbone.memory_block,
         "freeze": list(recipe.freeze),
+        "classes": None if recipe.is_squad else list(recipe.glue.classes),
+        "texts": 1 if recipe.is_squad else len(recipe.glue.columns),
+        "best_model": f"seed-{best_seed(seeds, work.decides)}/best",
         "baseline": work.baseline,
         "seeds": seeds,
         "summary": summarize(seeds),

@@ -10,7 +10,7 @@ def summarize(seeds: dict) -> dict[str, dict[str, float]]:
         seeds: For each seed `"epochs"`, the figures after each, and `"best"`,
             the number of the one that counts.
     """
-    best = [run["epochs"][run["best"] - 1] for run in seeds.values()]
+    best = [_best_figures(run) for run in seeds.values()]
     return {
         name: {
             "median": statistics.median(figures[name] for figures in best),
@@ -20,6 +20,20 @@ def summarize(seeds: dict) -> dict[str, dict[str, float]]:
         for name in best[0]
         if not name.endswith("loss")
     }
+
+
+def best_seed(seeds: dict, decides: str) -> int:
+    """Returns the seed whose best epoch has the largest figure of that name.
+
+    Args:
+        seeds: As of `summarize`.
+        decides: The name of a figure.
+    """
+    return max(seeds, key=lambda seed: _best_figures(seeds[seed])[decides])
+
+
+def _best_figures(run):
+    return run["epochs"][run["best"] - 1]
 
 
 def format_results(results: dict) -> str:

@@ -25,6 +25,7 @@ class GlueTask:
         tfds_columns: The same in TensorFlow Datasets.
         label: The label's column.
         labels: Its values, in the order of the classes' numbers.
+        classes: The classes' names.
         dev: The dev sets' names, as suffixes of files and splits.
         metric: `"accuracy"` or `"matthews_correlation"`.
         header: The columns of files that do not name them.
@@ -37,6 +38,7 @@ class GlueTask:
     tfds_columns: tuple[str, ...]
     label: str
     labels: tuple[str, ...]
+    classes: tuple[str, ...]
     dev: tuple[str, ...] = ("",)
     metric: str = "accuracy"
     header: tuple[str, ...] | None = None
@@ -51,6 +53,7 @@ GLUE = {
         tfds_columns=("sentence",),
         label="label",
         labels=("0", "1"),
+        classes=("negative", "positive"),
     ),
     "cola": GlueTask(
         title="CoLA",
@@ -60,6 +63,7 @@ GLUE = {
         tfds_columns=("sentence",),
         label="label",
         labels=("0", "1"),
+        classes=("unacceptable", "acceptable"),
         metric="matthews_correlation",
         header=("source", "label", "original judgement", "sentence"),
     ),
@@ -71,6 +75,7 @@ GLUE = {
         tfds_columns=("premise", "hypothesis"),
         label="gold_label",
         labels=("entailment", "neutral", "contradiction"),
+        classes=("entailment", "neutral", "contradiction"),
         dev=("_matched", "_mismatched"),
     ),
     "qqp": GlueTask(
@@ -81,6 +86,7 @@ GLUE = {
         tfds_columns=("question1", "question2"),
         label="is_duplicate",
         labels=("0", "1"),
+        classes=("not_duplicate", "duplicate"),
     ),
     "qnli": GlueTask(
         title="QNLI",
@@ -90,6 +96,7 @@ GLUE = {
         tfds_columns=("question", "sentence"),
         label="label",
         labels=("entailment", "not_entailment"),
+        classes=("entailment", "not_entailment"),
     ),
 }
 

@@ -6,6 +6,7 @@ import keras
 import numpy as np
 
 from keras_pkm.models.freezing import freeze_pooler
+from keras_pkm.models.special_tokens import SpecialTokens
 from training.bad_rows import BadRows
 from training.evaluated import Evaluated
 from training.finetuning_recipe import FinetuningRecipe
@@ -13,7 +14,6 @@ from training.labelled_data import Labelled
 from training.labelled_data import dev_batches
 from training.offset_tokenizer import make_offset_tokenizer
 from training.pretrained_model import PretrainedModel
-from training.special_tokens import SpecialTokens
 from training.squad import load_squad
 from training.squad import place_of
 from training.squad_score import squad_score

@@ -6,8 +6,8 @@ import numpy as np
 from tokenizers import Tokenizer
 from tqdm import tqdm
 
+from keras_pkm.models.special_tokens import SpecialTokens
 from training.bad_rows import BadRows
-from training.special_tokens import SpecialTokens
 from training.squad import SquadExample
 from training.user_error import UserError
 

@@ -4,9 +4,9 @@ import keras_hub
 import numpy as np
 import pytest
 
+from keras_pkm.models.special_tokens import SpecialTokens
 from training.bad_rows import BadRows
 from training.offset_tokenizer import make_offset_tokenizer
-from training.special_tokens import SpecialTokens
 from training.squad import SquadExample
 from training.squad import read_squad
 from training.squad_score import exact_match

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from keras_pkm.models.special_tokens import SpecialTokens
 from training.bad_rows import BadRows
 from training.glue import GLUE
 from training.glue import load_glue
@@ -16,7 +17,6 @@ from training.labelled_data import dev_batches
 from training.labelled_data import encode_texts
 from training.labelled_data import training_batches
 from training.offset_tokenizer import make_offset_tokenizer
-from training.special_tokens import SpecialTokens
 from training.squad import load_squad
 from training.squad_windows import WindowSizes
 from training.squad_windows import make_windows
@@ -24,13 +24,6 @@ from training.user_error import UserError
 
 tfds = pytest.importorskip("tensorflow_datasets")
 
-LABELS = {
-    "sst2": ["negative", "positive"],
-    "cola": ["unacceptable", "acceptable"],
-    "mnli": ["entailment", "neutral", "contradiction"],
-    "qqp": ["not_duplicate", "duplicate"],
-    "qnli": ["entailment", "not_entailment"],
-}
 TEXTS = ['It\'s "so".', "Ärger im Büro", "one\ttab less"]
 TOKENIZER = keras_hub.models.BertTokenizer(
     ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
@@ -100,7 +93,7 @@ def test_glue(name, tmp_path):
         ]
     features = {
         **{column: tfds.features.Text() for column in task.tfds_columns},
-        "label": tfds.features.ClassLabel(names=LABELS[name]),
+        "label": tfds.features.ClassLabel(names=list(task.classes)),
         "idx": tf.int32,
     }
     store(tmp_path / "tfds", "glue", name, "2.0.0", features, splits)

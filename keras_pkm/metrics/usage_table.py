@@ -1,0 +1,45 @@
+"""The table of how memories are used."""
+
+
+def format_memory_usage(usage: dict, num_slots: int) -> list[str]:
+    """Returns the lines of a table of memory usage, none if there is no memory.
+
+    Args:
+        usage: dict. The figures of `keras_pkm.metrics.MemoryUsage`, as Python
+            numbers, by the number of the memory's layer.
+        num_slots: int. Slots of each memory.
+
+    Returns:
+        A list of str, the lines of a Markdown table.
+
+    Example:
+
+    >>> metric = keras_pkm.metrics.MemoryUsage(num_slots=4)
+    >>> slots = [[[0, 1]], [[0, 3]]]
+    >>> metric.update_state(slots, [[[0.75, 0.25]], [[0.5, 0.5]]])
+    >>> usage = {2: {k: v.numpy().item() for k, v in metric.result().items()}}
+    >>> keras_pkm.metrics.format_memory_usage(usage, num_slots=4)[3]
+    '| 2 | 4 | 75.0 | 25.0 | 25.0 | 0.35 | 0.49 | 2 |'
+    """
+    if not usage:
+        return []
+    lines = [
+        "",
+        "| memory layer | slots | used % | top-1 used % | per token % | "
+        "KL_u | KL_w | top-1 reads |",
+        "|---:|---:|---:|---:|---:|---:|---:|---:|",
+    ]
+    for layer, figures in usage.items():
+        lines.append(
+            f"| {layer} | {num_slots:,} | {100 * figures['mu']:.1f} | "
+            f"{100 * figures['top1_mu']:.1f} | "
+            f"{100 * figures['top1_token_mu']:.1f} | {figures['kl_u']:.2f} | "
+            f"{figures['kl_w']:.2f} | {figures['top1_reads']:,} |"
+        )
+    if any(figures["top1_reads"] < 5 * num_slots for figures in usage.values()):
+        lines += [
+            "",
+            "Fewer than five top-1 reads a slot: usage would be higher on more "
+            "held-out text.",
+        ]
+    return lines
