@@ -1,0 +1,1 @@
+"""SavedModels that any TensorFlow program loads, without this package."""

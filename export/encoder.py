@@ -1,0 +1,132 @@
+"""An encoder as a function of tensors, in portable graphs."""
+
+import keras
+import tensorflow as tf
+
+from export.value_tables import ValueTable
+from keras_pkm.ops import portable_forms
+
+# TF Hub's names of the inputs, and keras-hub's.
+INPUTS = {
+    "input_word_ids": "token_ids",
+    "input_mask": "padding_mask",
+    "input_type_ids": "segment_ids",
+}
+
+
+class Encoder:
+    """A backbone whose graphs are portable, and read the tables given to it.
+
+    Args:
+        backbone: encoder of `keras_pkm.models` or keras-hub.
+        dtype: How memory values are stored, see `ValueTable`.
+        kept: Optional dict, from the number of a memory's layer to the slots
+            that are kept, see `ValueTable`.
+
+    Attributes:
+        tables: dict, from the number of a memory's layer, counted from 1, to
+            its `ValueTable`.
+    """
+
+    def __init__(self, backbone, dtype="float32", kept=None):
+        memory_outputs = getattr(backbone, "memory_outputs", {})
+        self.backbone = backbone
+        self._values, self.tables = {}, {}
+        for number in memory_outputs:
+            layer = backbone.transformer_layers[number - 1]
+            values = layer.product_key_memory.memory_values.value
+            self.tables[number] = ValueTable(
+                values, dtype, (kept or {}).get(number)
+            )
+            self._values[id(values)] = self.tables[number]
+        outputs = backbone.output
+        if not isinstance(outputs, dict):
+            # Models without a pooler stand for a text by its first token.
+            outputs = {
+                "sequence_output": outputs,
+                "pooled_output": outputs[:, 0],
+            }
+        self._model = keras.Model(
+            backbone.inputs,
+            {
+                **outputs,
+                "encoder_outputs": [
+                    layer.output[0]
+                    if isinstance(layer.output, (tuple, list))
+                    else layer.output
+                    for layer in encoder_layers(backbone)
+                ],
+                "memory_access": {
+                    str(number): list(access)
+                    for number, access in memory_outputs.items()
+                },
+            },
+        )
+
+    def __call__(self, inputs, training=False):
+        """Encodes tokens.
+
+        Args:
+            inputs: dict of int32 tensors of shape `(batch, length)`, by TF
+                Hub's names.
+            training: bool.
+
+        Returns:
+            A dict with `"sequence_output"`, `"pooled_output"`,
+            `"encoder_outputs"`, a list of all layers' outputs, and
+            `"memory_access"`, a dict from a layer's number to its slots and
+            weights. All but the slots are float32.
+        """
+        with self.portable_forms():
+            outputs = self._model(self.features_of(inputs), training=training)
+        access = outputs.pop("memory_access")
+        outputs = tf.nest.map_structure(
+            lambda tensor: tf.cast(tensor, "float32"), outputs
+        )
+        outputs["memory_access"] = {
+            int(number): tuple(pair) for number, pair in access.items()
+        }
+        return outputs
+
+    def features_of(self, inputs):
+        """The backbone's inputs, by its own names."""
+        return {
+            ours: inputs[theirs]
+            for theirs, ours in INPUTS.items()
+            if ours in self.backbone.input
+        }
+
+    def portable_forms(self):
+        """Within it graphs of the backbone are portable, and read `tables`."""
+        return portable_forms(
+            lambda values, slots: self._values[id(values)].read(slots)
+        )
+
+    def variables_of(self, model, trainable=False):
+        """The variables that a model around the backbone needs, once each.
+
+        Args:
+            model: the backbone, or a task with it.
+            trainable: bool. Whether to leave out those that are not trained.
+        """
+        variables = model.trainable_variables if trainable else model.variables
+        found = []
+        for variable in variables:
+            table = self._values.get(id(variable.value))
+            if table is None:
+                found.append(variable.value)
+            else:
+                found += (
+                    table.trainable_variables if trainable else table.variables
+                )
+        return found
+
+
+def encoder_layers(backbone):
+    """The Transformer layers of a backbone, from below."""
+    if hasattr(backbone, "transformer_layers"):
+        return backbone.transformer_layers
+    return [
+        backbone.get_layer(f"transformer_layer_{number}")
+        for number in range(backbone.num_layers)
+    ]

@@ -1,0 +1,77 @@
+"""An encoder with TF Hub's API for text."""
+
+import tensorflow as tf
+
+from export.encoder import INPUTS
+from export.saved import add_memory_access
+from export.saved import list_variables
+
+
+class SavedEncoder(tf.train.Checkpoint):
+    """What `hub.load` gives for an encoder: TF Hub's API for text.
+
+    It is called with the inputs, a dict of int32 tensors of shape `(batch,
+    length)`, and `training`. So is `mlm`, of models with a masked-LM head, with
+    `masked_lm_positions` in addition, for which it has `mlm_logits`.
+
+    Args:
+        encoder: `export.encoder.Encoder`.
+        task: Optional masked-LM task around its backbone, for `mlm`.
+    """
+
+    def __init__(self, encoder, task=None):
+        super().__init__()
+        list_variables(self, encoder, encoder.backbone)
+
+        specs = _specs(*INPUTS)
+        # The others call its graphs, so that each is there once.
+        encode = _trace(lambda x, training: encoder(x, training), specs)
+
+        def call(inputs, training=False):
+            outputs = encode(inputs, training)
+            del outputs["memory_access"]
+            return {**outputs, "default": outputs["pooled_output"]}
+
+        def mlm(inputs, training=False):
+            outputs = call({name: inputs[name] for name in INPUTS}, training)
+            logits = task.masked_lm_head(
+                outputs["sequence_output"], inputs["masked_lm_positions"]
+            )
+            return {**outputs, "mlm_logits": tf.cast(logits, "float32")}
+
+        def serve(**inputs):
+            outputs = call(inputs)
+            # Signatures have tensors only.
+            del outputs["encoder_outputs"]
+            return outputs
+
+        self.__call__ = _trace(call, specs)
+        if task is not None:
+            self.mlm = tf.train.Checkpoint()
+            list_variables(self.mlm, encoder, task)
+            self.mlm.__call__ = _trace(
+                mlm, _specs(*INPUTS, "masked_lm_positions")
+            )
+        self.signatures_to_save = {
+            "serving_default": tf.function(
+                serve, autograph=False
+            ).get_concrete_function(**specs)
+        }
+        add_memory_access(
+            self,
+            encoder,
+            lambda inputs: encode(inputs, False)["memory_access"],
+            [specs],
+        )
+
+
+def _specs(*names):
+    return {name: tf.TensorSpec((None, None), "int32", name) for name in names}
+
+
+def _trace(function, specs):
+    """A graph of a function for each value of `training`."""
+    function = tf.function(function, autograph=False)
+    for training in (False, True):
+        function.get_concrete_function(specs, training=training)
+    return function

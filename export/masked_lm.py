@@ -1,0 +1,77 @@
+"""A masked-LM model that fills the gaps in a text."""
+
+import tensorflow as tf
+
+from export.packing import pack
+from export.preprocessor import SENTENCES
+from export.saved import add_memory_access
+from export.saved import list_variables
+from export.text import clean
+from export.text import tokenize
+from keras_pkm.models.special_tokens import SpecialTokens
+
+# Tokens that are proposed for a gap.
+_BEST = 5
+
+
+class SavedMaskedLM(tf.train.Checkpoint):
+    """What `hub.load` gives for a masked-LM model.
+
+    It is called with strings in which the tokenizer's mask token, such as
+    `[MASK]`, stands for what is to be found, and gives `tokens` and `scores` of
+    shape `(batch, masks, 5)`, best first, in the order of the masks. Sentences
+    with fewer masks than others have empty strings and zeros.
+
+    Args:
+        encoder: `Encoder`.
+        task: masked-LM task around its backbone.
+        tokenizer: keras-hub's WordPiece tokenizer.
+        sequence_length: int. Longer texts are cut.
+    """
+
+    def __init__(self, encoder, task, tokenizer, sequence_length):
+        super().__init__()
+        list_variables(self, encoder, task)
+        special = SpecialTokens.of(tokenizer)
+        vocabulary = tf.constant(tokenizer.get_vocabulary())
+        best = min(_BEST, len(tokenizer.get_vocabulary()))
+
+        def inputs_of(sentences):
+            parts = tf.strings.split(clean(sentences), sep=tokenizer.mask_token)
+            ids = tokenize(tokenizer, parts.flat_values)
+            # A mask behind each part but the last of a sentence.
+            masks = tf.fill((ids.nrows(), 1), special.mask)
+            ids = parts.with_values(tf.concat([ids, masks], 1))
+            ids = ids.merge_dims(1, 2)[:, :-1]
+            return pack([ids], sequence_length, special)
+
+        @tf.function(input_signature=[SENTENCES], autograph=False)
+        def call(sentences):
+            inputs = inputs_of(sentences)
+            is_mask = inputs["input_word_ids"] == special.mask
+            places = tf.RaggedTensor.from_value_rowids(
+                tf.where(is_mask)[:, 1],
+                tf.where(is_mask)[:, 0],
+                tf.size(sentences, "int64"),
+            )
+            there = tf.ones_like(places, "bool").to_tensor(False)[..., None]
+            features = encoder.features_of(inputs)
+            features["mask_positions"] = tf.cast(places.to_tensor(), "int32")
+            with encoder.portable_forms():
+                logits = task(features, training=False)
+            scores, ids = tf.math.top_k(
+                tf.nn.softmax(tf.cast(logits, "float32")), best
+            )
+            return {
+                "tokens": tf.where(there, tf.gather(vocabulary, ids), ""),
+                "scores": tf.where(there, scores, 0.0),
+            }
+
+        self.__call__ = call
+        self.signatures_to_save = {"serving_default": call}
+        add_memory_access(
+            self,
+            encoder,
+            lambda sentences: encoder(inputs_of(sentences))["memory_access"],
+            [SENTENCES],
+        )

@@ -1,0 +1,75 @@
+"""A trained model with all that its export needs."""
+
+import dataclasses
+
+import keras_hub
+
+from export.source import Source
+from export.text import check_tokenizer
+from export.user_error import UserError
+from keras_pkm.models import QuestionAnswerer
+from keras_pkm.models.special_tokens import SpecialTokens
+
+# The tasks of which text models are made.
+_TASKS = {
+    "mlm": keras_hub.models.MaskedLM,
+    "classifier": keras_hub.models.TextClassifier,
+    "qa": QuestionAnswerer,
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainedModel:
+    """A trained model with all that its export needs.
+
+    Attributes:
+        source: Where it comes from.
+        tokenizer: keras-hub's tokenizer.
+        special: Its special tokens.
+        sequence_length: Tokens of the inputs that text becomes.
+        task: Its task, or None.
+        backbone: Its encoder, or None for a preprocessor.
+    """
+
+    source: Source
+    tokenizer: keras_hub.tokenizers.Tokenizer
+    special: SpecialTokens
+    sequence_length: int
+    task: keras_hub.models.Task | None = None
+    backbone: keras_hub.models.Backbone | None = None
+
+    @classmethod
+    def load(cls, source: Source, recipe) -> "TrainedModel":
+        """Loads what `--what` needs.
+
+        Args:
+            source: Where it comes from.
+            recipe: `ExportRecipe`.
+
+        Raises:
+            UserError: it is not there, or not of that kind.
+        """
+        tokenizer = source.load_tokenizer()
+        if recipe.what != "encoder":
+            check_tokenizer(tokenizer)
+        model = cls(
+            source,
+            tokenizer,
+            SpecialTokens.of(tokenizer),
+            recipe.sequence_length or source.sequence_length or 128,
+        )
+        if recipe.what == "preprocessor":
+            return model
+        task = None
+        if recipe.what in _TASKS:
+            task = source.load_task(_TASKS[recipe.what], recipe.what)
+        elif source.has(keras_hub.models.MaskedLM):
+            task = source.load_task(keras_hub.models.MaskedLM, recipe.what)
+        backbone = task.backbone if task else source.load_backbone()
+        longest = backbone.max_sequence_length
+        if model.sequence_length > longest:
+            raise UserError(
+                f"--sequence-length must be at most the model's {longest}, "
+                f"received {model.sequence_length}"
+            )
+        return dataclasses.replace(model, task=task, backbone=backbone)

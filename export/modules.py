@@ -1,0 +1,59 @@
+"""What is saved, for each `--what`."""
+
+import tensorflow as tf
+
+from export.encoder import Encoder
+from export.hub_encoder import SavedEncoder
+from export.masked_lm import SavedMaskedLM
+from export.model import TrainedModel
+from export.preprocessor import SavedPreprocessor
+from export.question_answerer import SavedQuestionAnswerer
+from export.recipe import ExportRecipe
+from export.text_classifier import SavedTextClassifier
+from export.user_error import UserError
+from export.windows import WindowSizes
+
+
+def make_module(
+    model: TrainedModel, recipe: ExportRecipe, encoder: Encoder | None
+) -> tf.train.Checkpoint:
+    """Returns what is to be saved, with `signatures_to_save`.
+
+    Raises:
+        UserError: a flag does not fit the model.
+    """
+    length = model.sequence_length
+    if recipe.what == "encoder":
+        return SavedEncoder(encoder, model.task)
+    if recipe.what == "preprocessor":
+        return SavedPreprocessor(model.tokenizer, length)
+    if recipe.what == "mlm":
+        return SavedMaskedLM(encoder, model.task, model.tokenizer, length)
+    if recipe.what == "classifier":
+        labels, texts = _classes_of(model, recipe)
+        return SavedTextClassifier(
+            encoder, model.task, model.tokenizer, length, labels, texts
+        )
+    defaults = WindowSizes()
+    trained = model.source.recipe
+    sizes = WindowSizes(
+        length,
+        recipe.stride or trained.get("stride", defaults.stride),
+        recipe.answer_length
+        or trained.get("answer_length", defaults.answer_length),
+    )
+    return SavedQuestionAnswerer(encoder, model.task, model.tokenizer, sizes)
+
+
+def _classes_of(model, recipe):
+    """The names of a classifier's classes, and how many texts it takes."""
+    trained = model.source.results
+    count = model.task.num_classes
+    labels = recipe.labels or trained.get("classes") or map(str, range(count))
+    labels = list(labels)
+    if len(labels) != count:
+        raise UserError(
+            f"--labels must name the model's {count} classes, received "
+            f"{len(labels)}: {' '.join(labels)}"
+        )
+    return labels, recipe.texts or trained.get("texts", 1)

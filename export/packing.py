@@ -1,0 +1,53 @@
+"""Tokens to the inputs of an encoder, with TF Hub's names."""
+
+import tensorflow as tf
+import tensorflow_text as tf_text
+
+
+def pack(segments, sequence_length, special):
+    """Lays out one or two texts, as keras-hub's preprocessors do.
+
+    Where they are too long together, each token in turn is given to one text
+    and to the other until there is no room left.
+
+    Args:
+        segments: list of int32 ragged tensors of shape `(texts, (tokens))`.
+        sequence_length: int, or int32 scalar.
+        special: `SpecialTokens` of the model.
+
+    Returns:
+        A dict of int32 tensors of shape `(texts, sequence_length)`.
+    """
+    room = sequence_length - 2 - len(special.between) * (len(segments) - 1)
+    segments = tf_text.RoundRobinTrimmer(room).trim(segments)
+    count = segments[0].nrows()
+    pieces = [_repeat([special.start], count)]
+    types = [_repeat([0], count)]
+    for number, segment in enumerate(segments):
+        segment_type = special.second_segment if number else 0
+        if number:
+            # What stands between belongs to the text before.
+            pieces.append(_repeat(special.between, count))
+            types.append(_repeat([0] * len(special.between), count))
+        pieces.append(segment)
+        types.append(tf.ones_like(segment) * segment_type)
+    pieces.append(_repeat([special.end], count))
+    types.append(_repeat([segment_type], count))
+    ids = tf.concat(pieces, 1)
+    inputs = {
+        "input_word_ids": (ids, special.padding),
+        "input_mask": (tf.ones_like(ids), 0),
+        "input_type_ids": (tf.concat(types, 1), 0),
+    }
+    return {
+        name: tf_text.pad_model_inputs(ragged, sequence_length, padding)[0]
+        for name, (ragged, padding) in inputs.items()
+    }
+
+
+def _repeat(ids, count):
+    """Ragged rows that are all alike."""
+    ids = tf.constant(ids, "int32")
+    return tf.RaggedTensor.from_tensor(
+        tf.tile(ids[None], (tf.cast(count, "int32"), 1))
+    )

@@ -1,0 +1,72 @@
+"""Text files to the inputs of an encoder."""
+
+import numpy as np
+
+from export.user_error import UserError
+
+
+def read_lines(paths) -> list[str]:
+    """Returns the lines of text files that are not blank.
+
+    Raises:
+        UserError: a file cannot be read, is not UTF-8, or none has text.
+    """
+    lines = []
+    for path in paths:
+        try:
+            with open(path, encoding="utf-8") as file:
+                lines += [line for line in map(str.strip, file) if line]
+        except OSError as error:
+            raise UserError(
+                f"a text file must be readable, but '{path}' is not "
+                f"({error.strerror}): pass another one"
+            ) from error
+        except UnicodeDecodeError as error:
+            raise UserError(
+                f"a text file must be UTF-8, but '{path}' is not "
+                f"({error.reason}): convert it"
+            ) from error
+    if not lines:
+        raise UserError(
+            f"text files must hold text, received {', '.join(paths)} with none"
+        )
+    return lines
+
+
+def inputs_of_lines(lines, tokenizer, special, length) -> dict:
+    """Lays out lines one by one, long ones in several parts.
+
+    Args:
+        lines: list of str.
+        tokenizer: keras-hub's.
+        special: `SpecialTokens` of the model.
+        length: int. Tokens of an input.
+
+    Returns:
+        A dict of int32 arrays of shape `(inputs, length)`, by TF Hub's names.
+    """
+    room = length - 2
+    parts = [
+        ids[first : first + room]
+        for ids in map(np.asarray, tokenizer(lines))
+        for first in range(0, len(ids), room)
+    ]
+    token_ids = np.full((len(parts), length), special.padding, "int32")
+    mask = np.zeros_like(token_ids)
+    for row, ids in enumerate(parts):
+        token_ids[row, : len(ids) + 2] = [special.start, *ids, special.end]
+        mask[row, : len(ids) + 2] = 1
+    return {
+        "input_word_ids": token_ids,
+        "input_mask": mask,
+        "input_type_ids": np.zeros_like(token_ids),
+    }
+
+
+def batches_of(inputs, size):
+    """Yields the inputs in parts of `size` rows; the last may be smaller."""
+    count = len(inputs["input_mask"])
+    for first in range(0, count, size):
+        yield {
+            name: rows[first : first + size] for name, rows in inputs.items()
+        }

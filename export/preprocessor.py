@@ -1,0 +1,70 @@
+"""A preprocessor with TF Hub's API for text."""
+
+import tensorflow as tf
+
+from export.packing import pack
+from export.text import clean
+from export.text import tokenize
+from keras_pkm.models.special_tokens import SpecialTokens
+
+SENTENCES = tf.TensorSpec((None,), "string", "sentences")
+
+
+class SavedPreprocessor(tf.train.Checkpoint):
+    """What `hub.load` gives for a preprocessor: TF Hub's API for text.
+
+    It is called with strings and gives an encoder's inputs. `tokenize` gives
+    ragged ids, of which `bert_pack_inputs` makes inputs of any length, of one
+    text or two; `tokenize.get_special_tokens_dict()` names the special ids.
+
+    Args:
+        tokenizer: keras-hub's WordPiece tokenizer.
+        sequence_length: int. The length of inputs, where no other is asked for.
+    """
+
+    def __init__(self, tokenizer, sequence_length):
+        super().__init__()
+        special = SpecialTokens.of(tokenizer)
+
+        def to_ids(sentences):
+            return tokenize(tokenizer, clean(sentences))
+
+        @tf.function(input_signature=[SENTENCES], autograph=False)
+        def call(sentences):
+            return pack([to_ids(sentences)], sequence_length, special)
+
+        def bert_pack_inputs(inputs, seq_length=sequence_length):
+            flat = [
+                ids.merge_dims(1, -1) if ids.ragged_rank > 1 else ids
+                for ids in inputs
+            ]
+            return pack(flat, seq_length, special)
+
+        self.__call__ = call
+        self.tokenize = tf.train.Checkpoint()
+        self.tokenize.__call__ = tf.function(
+            to_ids, input_signature=[SENTENCES], autograph=False
+        )
+        self.tokenize.get_special_tokens_dict = tf.train.Checkpoint()
+        self.tokenize.get_special_tokens_dict.__call__ = tf.function(
+            lambda: {
+                "vocab_size": tf.constant(tokenizer.vocabulary_size()),
+                "start_of_sequence_id": tf.constant(special.start),
+                "end_of_segment_id": tf.constant(special.end),
+                "padding_id": tf.constant(special.padding),
+                "mask_id": tf.constant(special.mask),
+            },
+            input_signature=[],
+            autograph=False,
+        )
+        self.bert_pack_inputs = tf.train.Checkpoint()
+        self.bert_pack_inputs.__call__ = tf.function(
+            bert_pack_inputs, autograph=False
+        )
+        for dimensions in (2, 3):
+            spec = tf.RaggedTensorSpec([None] * dimensions, "int32")
+            for count in (1, 2):
+                self.bert_pack_inputs.__call__.get_concrete_function(
+                    [spec] * count, seq_length=tf.TensorSpec((), "int32")
+                )
+        self.signatures_to_save = {"serving_default": call}

@@ -1,0 +1,56 @@
+"""Which slots of a memory are worth keeping: those that text reads."""
+
+import numpy as np
+import tensorflow as tf
+from tqdm import tqdm
+
+from export.encoder import Encoder
+from export.plain_text import batches_of
+
+_BATCH = 32
+
+
+def read_mass(encoder: Encoder, inputs: dict) -> dict[int, np.ndarray]:
+    """Sums the weights with which each slot is read.
+
+    Args:
+        encoder: `Encoder`.
+        inputs: dict of arrays, from `export.plain_text`.
+
+    Returns:
+        A dict, from the number of a memory's layer to a float64 array of shape
+        `(num_slots,)`.
+    """
+    access = tf.function(
+        lambda inputs: encoder(inputs)["memory_access"],
+        autograph=False,
+        reduce_retracing=True,
+    )
+    mass = {
+        number: np.zeros(table.num_slots)
+        for number, table in encoder.tables.items()
+    }
+    count = -(-len(inputs["input_mask"]) // _BATCH)
+    for batch in tqdm(batches_of(inputs, _BATCH), "Reads", count, disable=None):
+        for number, (slots, weights) in access(batch).items():
+            np.add.at(
+                mass[number], slots.numpy().ravel(), weights.numpy().ravel()
+            )
+    return mass
+
+
+def kept_slots(mass: np.ndarray, percent: float = 100.0) -> np.ndarray:
+    """Chooses the fewest slots that have so much of the mass.
+
+    Args:
+        mass: float array of shape `(num_slots,)`, not negative.
+        percent: How much of it. 100 keeps every slot with any.
+
+    Returns:
+        A bool array of that shape.
+    """
+    order = np.argsort(-mass, kind="stable")
+    before = np.cumsum(mass[order]) - mass[order]
+    kept = np.zeros(len(mass), bool)
+    kept[order] = before < percent / 100 * mass.sum()
+    return kept & (mass > 0)

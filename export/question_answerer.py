@@ -1,0 +1,117 @@
+"""A question answerer, from strings to an answer and its place."""
+
+import tensorflow as tf
+
+from export.saved import add_memory_access
+from export.saved import list_variables
+from export.text import clean
+from export.text import tokenize
+from export.text import tokenize_with_offsets
+from export.windows import best_spans
+from export.windows import make_windows
+from keras_pkm.models.special_tokens import SpecialTokens
+
+# Windows that are computed at once: a context may have hundreds.
+_WINDOWS = 32
+
+
+class SavedQuestionAnswerer(tf.train.Checkpoint):
+    """What `hub.load` gives for a question answerer.
+
+    It is called with a dict of strings of shape `(batch,)`, `question` and
+    `context`, of any length, and gives `answer`, a part of the context, `start`
+    and `end`, its first character and that after its last, and `score`, its
+    share of the probability of all spans that it was chosen from. Where there
+    is no answer, in an empty context, all are empty or 0.
+
+    Args:
+        encoder: `export.encoder.Encoder`.
+        task: `keras_pkm.models.QuestionAnswerer` around its backbone.
+        tokenizer: keras-hub's WordPiece tokenizer.
+        sizes: `WindowSizes`.
+    """
+
+    def __init__(self, encoder, task, tokenizer, sizes):
+        super().__init__()
+        list_variables(self, encoder, task)
+        special = SpecialTokens.of(tokenizer)
+
+        def logits_of(inputs):
+            with encoder.portable_forms():
+                logits = task(encoder.features_of(inputs), training=False)
+            return logits["start"], logits["end"]
+
+        def call(question, context):
+            context = clean(context)
+            ids, starts, ends = tokenize_with_offsets(tokenizer, context)
+            questions = tokenize(tokenizer, clean(question))
+            windows = make_windows(questions, ids, sizes, special)
+            first, last, score = best_spans(
+                windows,
+                tf.size(context),
+                *_in_parts(logits_of, windows.inputs, sizes.sequence_length),
+                sizes,
+            )
+            start, end = _at(starts, first), _at(ends, last)
+            return {
+                "answer": tf.strings.substr(
+                    context, start, end - start, unit="UTF8_CHAR"
+                ),
+                "start": start,
+                "end": end,
+                "score": score,
+            }
+
+        names = ("question", "context")
+        specs = [tf.TensorSpec((None,), "string", name) for name in names]
+        serve = tf.function(call, input_signature=specs, autograph=False)
+        self.__call__ = tf.function(
+            lambda inputs: call(*(inputs[name] for name in names)),
+            input_signature=[dict(zip(names, specs))],
+            autograph=False,
+        )
+        self.signatures_to_save = {"serving_default": serve}
+
+        def access_of(question, context):
+            windows = make_windows(
+                tokenize(tokenizer, clean(question)),
+                tokenize(tokenizer, clean(context)),
+                sizes,
+                special,
+            )
+            return encoder(windows.inputs)["memory_access"]
+
+        add_memory_access(self, encoder, access_of, specs)
+
+
+def _in_parts(function, inputs, length):
+    """Applies a function to so many rows at once, and joins what it returns."""
+
+    def go_on(first, *found):
+        part = {
+            name: rows[first : first + _WINDOWS]
+            for name, rows in inputs.items()
+        }
+        return first + _WINDOWS, *(
+            tf.concat([before, new], 0)
+            for before, new in zip(found, function(part))
+        )
+
+    count = tf.shape(inputs["input_word_ids"])[0]
+    shape = tf.TensorShape((None, length))
+    _, *found = tf.while_loop(
+        lambda first, *_: first < count,
+        go_on,
+        (0, tf.zeros((0, length)), tf.zeros((0, length))),
+        (tf.TensorShape(()), shape, shape),
+        parallel_iterations=1,
+    )
+    return found
+
+
+def _at(offsets, tokens):
+    """The offsets of one token of each text, 0 where the token is -1."""
+    # A column more: texts may have no tokens.
+    offsets = tf.pad(offsets.to_tensor(), [[0, 0], [0, 1]])
+    found = tf.gather(offsets, tf.maximum(tokens, 0), batch_dims=1)
+    return tf.where(tokens >= 0, found, 0)

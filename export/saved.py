@@ -1,0 +1,51 @@
+"""What all exported models have in common: variables and memory access."""
+
+import tensorflow as tf
+
+
+def list_variables(module, encoder, model):
+    """Gives a module the attributes by which loaders find its variables.
+
+    They are plain `tf.Variable`s: had the module Keras variables, or a model,
+    among its attributes, each variable would be stored twice.
+
+    Args:
+        module: what is saved.
+        encoder: `export.encoder.Encoder`.
+        model: its backbone, or a task with it.
+    """
+    module.variables = encoder.variables_of(model)
+    module.trainable_variables = encoder.variables_of(model, trainable=True)
+    module.regularization_losses = []
+
+
+def add_memory_access(module, encoder, access_of, input_signature):
+    """Gives a module `memory_access`, as attribute and as signature.
+
+    For each memory layer N of a model with memory it has `slots_N` and
+    `weights_N`, of shape `(inputs, length, heads, top_k)`, and `num_slots_N`,
+    the number of its slots. The weights are 0 at padding.
+
+    Args:
+        module: what is saved, with `signatures_to_save`.
+        encoder: `export.encoder.Encoder`.
+        access_of: takes the module's inputs and returns the memory access, a
+            dict from a layer's number to its slots and weights.
+        input_signature: list of the specifications of the module's inputs.
+    """
+    if not encoder.tables:
+        return
+
+    @tf.function(input_signature=input_signature, autograph=False)
+    def memory_access(*args):
+        found = {}
+        for number, (slots, weights) in access_of(*args).items():
+            found[f"slots_{number}"] = slots
+            found[f"weights_{number}"] = weights
+            found[f"num_slots_{number}"] = tf.constant(
+                encoder.tables[number].num_slots
+            )
+        return found
+
+    module.memory_access = memory_access
+    module.signatures_to_save["memory_access"] = memory_access

@@ -1,0 +1,146 @@
+"""The trained model that `--model` names: a run's, or a preset."""
+
+import dataclasses
+import json
+import pathlib
+
+import keras
+import keras_hub
+
+from export.user_error import UserError
+
+
+@dataclasses.dataclass(frozen=True)
+class Source:
+    """A preset, and what is known of the run that wrote it.
+
+    Attributes:
+        name: As it was asked for.
+        path: The preset's directory.
+        recipe: The run's, or nothing.
+        results: Likewise.
+        report: The run's figures as Markdown, or nothing.
+    """
+
+    name: str
+    path: pathlib.Path
+    recipe: dict = dataclasses.field(default_factory=dict)
+    results: dict = dataclasses.field(default_factory=dict)
+    report: str = ""
+
+    @classmethod
+    def open(cls, name: str) -> "Source":
+        """Finds the model of a directory.
+
+        That is a fine-tuning run's best seed's, a pretraining run's best, or a
+        preset.
+
+        Raises:
+            UserError: there is none.
+        """
+        root = pathlib.Path(name)
+        if (root / "recipe.json").exists():
+            recipe = _read(root / "recipe.json")
+            results = _read(root / "results.json", {})
+            if "task" in recipe and "best_model" not in results:
+                raise UserError(
+                    "--model must be a fine-tuning run that has ended, but "
+                    f"'{name}' has no best model yet: go on with it, or pass "
+                    "one of its seed-N/best"
+                )
+            report = root / "results.md"
+            source = cls(
+                name,
+                root / results.get("best_model", "best"),
+                recipe,
+                results,
+                report.read_text() if report.exists() else "",
+            )
+        else:
+            source = cls(name, root)
+        if not (source.path / "config.json").exists():
+            raise UserError(
+                "--model must be the directory of a run or a preset, but "
+                f"'{source.path}' has no config.json: pass a run's directory, "
+                "or save a preset with `save_to_preset`"
+            )
+        return source
+
+    def load_backbone(self) -> keras_hub.models.Backbone:
+        """Loads the encoder alone."""
+        return self._load(keras_hub.models.Backbone.from_preset)
+
+    def load_task(self, kind: type, title: str) -> keras_hub.models.Task:
+        """Loads the whole model.
+
+        Args:
+            kind: The class of task that is needed.
+            title: What the user calls it.
+
+        Raises:
+            UserError: it is another one.
+        """
+        task = self._task()
+        if not issubclass(task, kind):
+            raise UserError(
+                f"--what {title} needs a model with that head, but "
+                f"'{self.path}' holds a {task.__name__}: train one, or pass "
+                "another --what"
+            )
+        return self._load(task.from_preset)
+
+    def has(self, kind: type) -> bool:
+        """Whether it holds a task of that class."""
+        return issubclass(self._task(), kind)
+
+    def _task(self):
+        name = _read(self.path / "task.json", {}).get("registered_name")
+        task = name and keras.saving.get_registered_object(name)
+        return task or keras_hub.models.Backbone
+
+    def load_tokenizer(self) -> keras_hub.tokenizers.Tokenizer:
+        """Loads the tokenizer."""
+        config = self.path / "tokenizer.json"
+        if not config.exists():
+            raise UserError(
+                f"--model must have a tokenizer, but '{self.path}' has no "
+                "tokenizer.json: save the preset with its preprocessor"
+            )
+        tokenizer = keras.saving.deserialize_keras_object(_read(config))
+        tokenizer.load_assets(str(self.path / "assets" / "tokenizer"))
+        return tokenizer
+
+    @property
+    def vocabulary_files(self) -> list[pathlib.Path]:
+        """The files of its vocabulary."""
+        return sorted((self.path / "assets" / "tokenizer").glob("*"))
+
+    @property
+    def sequence_length(self) -> int | None:
+        """The length of inputs that its preprocessor makes, where known."""
+        config = _read(self.path / "preprocessor.json", {})
+        return config.get("config", {}).get("sequence_length")
+
+    def _load(self, from_preset):
+        try:
+            return from_preset(str(self.path))
+        # keras-hub raises many kinds for files that it cannot use.
+        except (ValueError, OSError, ImportError, KeyError) as error:
+            reason = " ".join(str(error).split())[:300]
+            raise UserError(
+                f"--model must be a run or a preset that can be loaded, "
+                f"received '{self.name}': {reason}"
+            ) from error
+
+
+def _read(path, default=None):
+    """Reads a JSON file, which may be missing if there is a default."""
+    if default is not None and not path.exists():
+        return default
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise UserError(
+            f"--model must have a {path.name} that is JSON, but {path} is not "
+            f"({error}): write it anew"
+        ) from error

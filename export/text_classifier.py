@@ -1,0 +1,73 @@
+"""A text classifier, from strings to the names of classes."""
+
+import keras
+import tensorflow as tf
+
+from export.packing import pack
+from export.saved import add_memory_access
+from export.saved import list_variables
+from export.text import clean
+from export.text import tokenize
+from keras_pkm.models.special_tokens import SpecialTokens
+
+
+class SavedTextClassifier(tf.train.Checkpoint):
+    """What `hub.load` gives for a text classifier.
+
+    It is called with a dict of strings of shape `(batch,)`, `text` and, for
+    tasks on pairs, `text_pair`, and gives `label`, the name of the best class,
+    its `score`, and `classes` and `scores` of shape `(batch, classes)`. Of
+    tasks on one text it can also be called with the strings alone.
+
+    Args:
+        encoder: `export.encoder.Encoder`.
+        task: text classifier around its backbone.
+        tokenizer: keras-hub's WordPiece tokenizer.
+        sequence_length: int. Longer texts are cut.
+        labels: list of str. The names of the classes.
+        num_texts: int. 1 or 2: how many texts an example has.
+    """
+
+    def __init__(
+        self, encoder, task, tokenizer, sequence_length, labels, num_texts
+    ):
+        super().__init__()
+        list_variables(self, encoder, task)
+        special = SpecialTokens.of(tokenizer)
+        classes = tf.constant(labels)
+
+        def inputs_of(*texts):
+            segments = [tokenize(tokenizer, clean(text)) for text in texts]
+            return pack(segments, sequence_length, special)
+
+        def call(*texts):
+            features = encoder.features_of(inputs_of(*texts))
+            with encoder.portable_forms():
+                scores = tf.cast(task(features, training=False), "float32")
+            if task.activation is keras.activations.linear:
+                scores = tf.nn.softmax(scores)
+            return {
+                "label": tf.gather(classes, tf.argmax(scores, axis=1)),
+                "score": tf.reduce_max(scores, axis=1),
+                "classes": tf.tile(classes[None], (tf.shape(scores)[0], 1)),
+                "scores": scores,
+            }
+
+        names = ("text", "text_pair")[:num_texts]
+        specs = [tf.TensorSpec((None,), "string", name) for name in names]
+        serve = tf.function(call, input_signature=specs, autograph=False)
+        if num_texts == 1:
+            self.__call__ = serve
+        else:
+            self.__call__ = tf.function(
+                lambda inputs: call(*(inputs[name] for name in names)),
+                input_signature=[dict(zip(names, specs))],
+                autograph=False,
+            )
+        self.signatures_to_save = {"serving_default": serve}
+        add_memory_access(
+            self,
+            encoder,
+            lambda *texts: encoder(inputs_of(*texts))["memory_access"],
+            specs,
+        )

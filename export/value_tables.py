@@ -1,0 +1,95 @@
+"""Value tables as they are stored in an exported model."""
+
+import numpy as np
+import tensorflow as tf
+
+#: What `--values-dtype` takes.
+DTYPES = ("float32", "bfloat16", "int8")
+
+# Rows that are converted at once: a table may be as large as the memory.
+_CHUNK = 16_384
+
+
+class ValueTable:
+    """The values of one memory, read as float32.
+
+    Args:
+        values: float32 `tf.Variable` of shape `(num_slots, width)`.
+        dtype: One of `DTYPES`. An int8 row has a float32 scale, so that its
+            largest entry is 127 or -127, and cannot be trained.
+        kept: Optional bool array of shape `(num_slots,)`: the slots whose rows
+            are stored. All others share a row of zeros.
+
+    Attributes:
+        num_slots: Slots of the memory, which keep their numbers.
+        num_rows: Rows that are stored.
+        width: Entries of a row.
+        size: Bytes of all that is stored.
+        variables: The `tf.Variable`s that are stored.
+        trainable_variables: Those of them that can be trained.
+    """
+
+    def __init__(self, values, dtype="float32", kept=None):
+        self.num_slots = values.shape[0]
+        self._rows = self._scales = None
+        if kept is not None:
+            # The row of zeros comes last.
+            rows = np.full(self.num_slots, kept.sum(), "int32")
+            rows[kept] = np.arange(kept.sum())
+            self._rows = tf.Variable(rows, trainable=False, name="rows")
+        if dtype == "float32" and kept is None:
+            self._values = values
+        else:
+            self._values, self._scales = _convert(values, dtype, kept)
+        self.num_rows, self.width = self._values.shape
+
+    @property
+    def variables(self):
+        parts = (self._values, self._scales, self._rows)
+        return [part for part in parts if part is not None]
+
+    @property
+    def size(self):
+        return sum(
+            part.shape.num_elements() * part.dtype.size
+            for part in self.variables
+        )
+
+    @property
+    def trainable_variables(self):
+        return [part for part in self.variables if part.trainable]
+
+    def read(self, slots):
+        """Returns the float32 rows of int32 slots, and reads no others."""
+        rows = slots if self._rows is None else tf.gather(self._rows, slots)
+        values = tf.cast(tf.gather(self._values, rows), "float32")
+        if self._scales is None:
+            return values
+        return values * tf.gather(self._scales, rows)[..., None]
+
+
+def _convert(values, dtype, kept):
+    """Copies the rows that are kept, and gives them a dtype and a scale."""
+    numbers = np.arange(values.shape[0])
+    if kept is not None:
+        numbers = numbers[kept]
+    count = len(numbers) + (kept is not None)
+    shape = (count, values.shape[1])
+    table = np.zeros(shape, tf.as_dtype(dtype).as_numpy_dtype)
+    scales = np.zeros(count, "float32") if dtype == "int8" else None
+    for first in range(0, len(numbers), _CHUNK):
+        chunk = slice(first, min(first + _CHUNK, len(numbers)))
+        rows = tf.gather(values, numbers[chunk]).numpy()
+        if scales is not None:
+            largest = np.abs(rows).max(axis=1)
+            scales[chunk] = largest / 127
+            rows = np.rint(rows * (127 / np.maximum(largest, 1e-30))[:, None])
+        table[chunk] = rows
+    name = values.name.split(":")[0]
+    is_trainable = values.trainable and dtype != "int8"
+    return (
+        tf.Variable(table, trainable=is_trainable, name=name),
+        None
+        if scales is None
+        else tf.Variable(scales, trainable=False, name="scales"),
+    )

@@ -1,0 +1,194 @@
+"""Cuts paragraphs into windows with their question, in a portable graph.
+
+`training/squad_windows.py` does the same for training, in Python.
+"""
+
+import dataclasses
+
+import tensorflow as tf
+
+
+@dataclasses.dataclass(frozen=True)
+class WindowSizes:
+    """How inputs are laid out.
+
+    Attributes:
+        sequence_length: Tokens of an input, special ones included.
+        stride: Tokens of a paragraph from one window's first to the next's.
+        answer_length: The most tokens of an answer.
+    """
+
+    sequence_length: int = 384
+    stride: int = 128
+    answer_length: int = 30
+
+
+@dataclasses.dataclass(frozen=True)
+class Windows:
+    """Windows of some questions.
+
+    Attributes:
+        inputs: dict of int32 tensors of shape `(windows, sequence_length)`, by
+            TF Hub's names.
+        examples: int32 of shape `(windows,)`: the question's number.
+        tokens: int32 of shape `(windows, sequence_length)`: the number of a
+            token in its paragraph, -1 where there is none.
+        in_the_middle: bool, likewise: whether no other window of the question
+            has more of the paragraph around the token.
+    """
+
+    inputs: dict
+    examples: tf.Tensor
+    tokens: tf.Tensor
+    in_the_middle: tf.Tensor
+
+
+def make_windows(questions, paragraphs, sizes, special):
+    """Lays out all questions with their paragraphs.
+
+    A question that leaves a paragraph less than a quarter of a window is cut.
+
+    Args:
+        questions: int32 ragged tensor of shape `(examples, (tokens))`.
+        paragraphs: int32 ragged tensor of shape `(examples, (tokens))`.
+        sizes: `WindowSizes`.
+        special: `SpecialTokens` of the model.
+    """
+    length = sizes.sequence_length
+    around = 2 + len(special.between)
+    questions = questions[:, : (length - around) * 3 // 4]
+    heads = tf.cast(questions.row_lengths(), "int32") + around - 1
+    counts = tf.cast(paragraphs.row_lengths(), "int32")
+    rooms = length - 1 - heads
+    steps = tf.minimum(sizes.stride, rooms)
+    more = tf.maximum(counts - rooms, 0)
+    windows = 1 + (more + steps - 1) // steps
+
+    # All that follows has one row for each window.
+    examples = tf.repeat(tf.range(tf.size(windows)), windows)
+    numbers = tf.ragged.range(windows).flat_values
+    head, count, room, step = (
+        tf.gather(values, examples)[:, None]
+        for values in (heads, counts, rooms, steps)
+    )
+    first = numbers[:, None] * step
+    last = tf.minimum(first + room, count)
+    places = tf.range(length)[None]
+    tokens = first + places - head
+    end = head + last - first
+    is_paragraph = (places >= head) & (places < end)
+
+    ids = tf.concat(
+        [
+            tf.fill((tf.size(windows), 1), special.start),
+            questions,
+            tf.tile(
+                tf.constant(special.between, "int32")[None],
+                (tf.size(windows), 1),
+            ),
+        ],
+        1,
+    ).to_tensor(special.padding, shape=(None, length))
+    ids = tf.gather(ids, examples)
+    starts = tf.cast(tf.gather(paragraphs.row_starts(), examples), "int32")
+    # Padded, for paragraphs without tokens.
+    values = tf.pad(paragraphs.flat_values, [[0, 1]])
+    of_paragraph = tf.gather(
+        values, tf.where(is_paragraph, starts[:, None] + tokens, 0)
+    )
+    ids = tf.where(is_paragraph, of_paragraph, ids)
+    ids = tf.where(places == end, special.end, ids)
+    second = (places >= head) & (places <= end)
+
+    def context(shift):
+        """How much of a paragraph a window further on has around a token."""
+        other = first + shift * step
+        other_last = tf.minimum(other + room, count)
+        around = tf.minimum(tokens - other, other_last - 1 - tokens)
+        found = tf.cast(around, "float32") + 0.01 * tf.cast(
+            other_last - other, "float32"
+        )
+        is_there = (
+            (other <= tokens)
+            & (tokens < other_last)
+            & (other >= 0)
+            & ((other == 0) | (other - step + room < count))
+        )
+        return tf.where(is_there, found, -1.0)
+
+    # The amount rises to the best window and falls behind it; the first of
+    # equal ones counts.
+    here = context(0)
+    return Windows(
+        {
+            "input_word_ids": ids,
+            "input_mask": tf.cast(places <= end, "int32"),
+            "input_type_ids": tf.where(second, special.second_segment, 0),
+        },
+        examples,
+        tf.where(is_paragraph, tokens, -1),
+        is_paragraph & (here > context(-1)) & (here >= context(1)),
+    )
+
+
+def best_spans(windows, count, start_logits, end_logits, sizes, best=20):
+    """Finds the best answer of each question, over all its windows.
+
+    Args:
+        windows: `Windows`.
+        count: int32 scalar, the number of questions.
+        start_logits: float32 of shape `(windows, sequence_length)`.
+        end_logits: float32, likewise.
+        sizes: `WindowSizes`.
+        best: int. How many starts and ends of a window to combine.
+
+    Returns:
+        A tuple of the first and the last token of each answer in its paragraph,
+        -1 where there is none, and the answer's share of the probability of
+        all spans that were combined, 0 where there is none.
+    """
+    best = min(best, sizes.sequence_length)
+    lowest = tf.float32.min
+    starts, ends = (
+        tf.math.top_k(tf.where(allowed, logits, lowest), best)
+        for logits, allowed in (
+            (start_logits, windows.in_the_middle),
+            (end_logits, windows.tokens >= 0),
+        )
+    )
+    firsts = tf.gather(windows.tokens, starts.indices, batch_dims=1)
+    lasts = tf.gather(windows.tokens, ends.indices, batch_dims=1)
+    firsts, lasts = firsts[:, :, None], lasts[:, None]
+    possible = (
+        (starts.values > lowest)[:, :, None]
+        & (ends.values > lowest)[:, None]
+        & (firsts <= lasts)
+        & (lasts < firsts + sizes.answer_length)
+    )
+    logits = tf.where(
+        possible, starts.values[:, :, None] + ends.values[:, None], lowest
+    )
+    shape = tf.shape(logits)
+    per_window = shape[1] * shape[2]
+
+    def of_questions(values, default):
+        rows = tf.RaggedTensor.from_value_rowids(
+            tf.reshape(tf.broadcast_to(values, shape), (-1, per_window)),
+            tf.cast(windows.examples, "int64"),
+            tf.cast(count, "int64"),
+        ).merge_dims(1, 2)
+        return rows.to_tensor(default)
+
+    logits = of_questions(logits, lowest)
+    answers = tf.argmax(logits, 1, "int32")
+    found = tf.reduce_max(logits, 1) > lowest
+    first, last = (
+        tf.where(
+            found,
+            tf.gather(of_questions(values, -1), answers, batch_dims=1),
+            -1,
+        )
+        for values in (firsts, lasts)
+    )
+    scores = tf.reduce_max(tf.nn.softmax(logits), 1)
+    return first, last, tf.where(found, scores, 0.0)

@@ -1,0 +1,87 @@
+"""Tiny trained models on disk, as runs leave them."""
+
+import keras
+import keras_hub
+import pytest
+
+from export.saved_model import main
+from keras_pkm import models
+from tests.models.tiny import MEMORY
+from tests.models.tiny import SIZES
+from training.run_directory import save_preset
+
+WORDS = (
+    "[PAD] [UNK] [CLS] [SEP] [MASK] the quick brown fox jump ##s ##ed over "
+    "lazy dog who what when ann met bob in paris . , ? ! ' \" - a e i o u ##a "
+    "##e ##t ##n 1 2 19 ##99 straße strasse cafe naive 日 本 語"
+).split()
+LENGTH = 16
+
+
+@pytest.fixture(scope="session")
+def tokenizer():
+    words = [*WORDS, *(f"w{i}" for i in range(100 - len(WORDS)))]
+    return keras_hub.models.BertTokenizer(words, lowercase=True)
+
+
+def _randomize(task):
+    """Weights of which each has a part in the outputs."""
+    generator = keras.random.SeedGenerator(1)
+    for weight in task.weights:
+        if not weight.path.endswith("moving_variance"):
+            noise = keras.random.normal(weight.shape, 0, 0.3, seed=generator)
+            weight.assign_add(noise)
+
+
+@pytest.fixture(scope="session")
+def presets(tmp_path_factory, tokenizer):
+    """Presets of all kinds, in a directory."""
+    root = tmp_path_factory.mktemp("presets")
+    with_memory = {**SIZES, "memory_layers": (1, 3), "memory": MEMORY}
+    for name, task, preprocessor in (
+        (
+            "mlm",
+            models.PKMBertMaskedLM(models.PKMBertBackbone(**with_memory)),
+            keras_hub.models.BertMaskedLMPreprocessor,
+        ),
+        (
+            "classifier",
+            models.PKMBertTextClassifier(
+                models.PKMBertBackbone(**with_memory), num_classes=3
+            ),
+            keras_hub.models.BertTextClassifierPreprocessor,
+        ),
+        (
+            "qa",
+            models.PKMBertQuestionAnswerer(
+                models.PKMBertBackbone(**with_memory)
+            ),
+            models.BertQuestionAnswererPreprocessor,
+        ),
+        (
+            "plain",
+            models.PKMBertMaskedLM(models.PKMBertBackbone(**SIZES)),
+            keras_hub.models.BertMaskedLMPreprocessor,
+        ),
+    ):
+        _randomize(task)
+        save_preset(
+            task, preprocessor(tokenizer, sequence_length=LENGTH), root / name
+        )
+    return root
+
+
+@pytest.fixture(scope="session")
+def exports(tmp_path_factory, presets):
+    """Exported models of all kinds, in a directory."""
+    root = tmp_path_factory.mktemp("exports")
+    for what, preset, flags in (
+        ("encoder", "mlm", ""),
+        ("preprocessor", "mlm", ""),
+        ("mlm", "mlm", ""),
+        ("classifier", "classifier", "--labels no maybe yes --texts 2"),
+        ("qa", "qa", "--stride 4 --answer-length 5"),
+    ):
+        args = f"--model {presets / preset} --what {what} --out {root / what}"
+        assert main([*args.split(), *flags.split()]) == 0
+    return root

@@ -1,0 +1,39 @@
+"""What was trained on several devices in half precision is exported whole."""
+
+import keras_hub
+import numpy as np
+import tensorflow as tf
+
+from export.saved_model import main
+from tests.training.pretrain_test import TINY
+from tests.training.pretrain_test import corpus  # noqa: F401
+from tests.training.pretrain_test import run
+
+
+def test_preset_and_export_agree(corpus, tmp_path):  # noqa: F811
+    result = run(
+        *("--corpus", corpus, "--run-dir", str(tmp_path / "run"), *TINY),
+        *("--strategy", "mirrored", "--precision", "mixed_float16"),
+    )
+    assert result.returncode == 0, result.stderr
+    out = tmp_path / "out"
+    args = f"--model {tmp_path / 'run'} --what encoder --out {out}"
+    assert main(args.split()) == 0
+    model = tf.saved_model.load(str(out))
+    task = keras_hub.models.MaskedLM.from_preset(str(tmp_path / "run" / "best"))
+    x = {
+        "token_ids": np.array([[2, 7, 8, 9, 3]], "int32"),
+        "padding_mask": np.array([[1, 1, 1, 1, 0]], "int32"),
+        "segment_ids": np.zeros((1, 5), "int32"),
+    }
+    found = model(
+        {
+            "input_word_ids": tf.constant(x["token_ids"]),
+            "input_mask": tf.constant(x["padding_mask"]),
+            "input_type_ids": tf.constant(x["segment_ids"]),
+        }
+    )
+    expected = task.backbone(x)
+    for name in ("sequence_output", "pooled_output"):
+        assert found[name].dtype == "float32"
+        np.testing.assert_allclose(found[name], expected[name], atol=1e-5)
