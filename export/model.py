@@ -16,6 +16,8 @@ _TASKS = {
     "classifier": keras_hub.models.TextClassifier,
     "qa": QuestionAnswerer,
 }
+# Tokens of an input, where a preset has no preprocessor that says it.
+_LENGTH = 128
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,14 +54,10 @@ class TrainedModel:
         tokenizer = source.load_tokenizer()
         if recipe.what != "encoder":
             check_tokenizer(tokenizer)
-        model = cls(
-            source,
-            tokenizer,
-            SpecialTokens.of(tokenizer),
-            recipe.sequence_length or source.sequence_length or 128,
-        )
+        special = SpecialTokens.of(tokenizer)
+        length = recipe.sequence_length or source.sequence_length
         if recipe.what == "preprocessor":
-            return model
+            return cls(source, tokenizer, special, length or _LENGTH)
         task = None
         if recipe.what in _TASKS:
             task = source.load_task(_TASKS[recipe.what], recipe.what)
@@ -67,9 +65,10 @@ class TrainedModel:
             task = source.load_task(keras_hub.models.MaskedLM, recipe.what)
         backbone = task.backbone if task else source.load_backbone()
         longest = backbone.max_sequence_length
-        if model.sequence_length > longest:
+        length = length or min(_LENGTH, longest)
+        if length > longest:
             raise UserError(
                 f"--sequence-length must be at most the model's {longest}, "
-                f"received {model.sequence_length}"
+                f"received {length}"
             )
-        return dataclasses.replace(model, task=task, backbone=backbone)
+        return cls(source, tokenizer, special, length, task, backbone)

@@ -44,12 +44,14 @@ class ExportRecipe:
     # each row.
     values_dtype: str = "float32"
     # Text files. Only the memory rows that they read are kept; all others share
-    # a row of zeros. A tenth of the text has no part in that choice: how the
-    # model changes is measured on it.
+    # a row of zeros.
     prune_unused: tuple[str, ...] = ()
     # Keep the fewest rows that have so many percent of all weight in the reads
     # of --prune-unused.
     keep_top: float = 100.0
+    # Text files on which the exported model is compared with the trained one.
+    # Default: a tenth of --prune-unused, which then has no part in the choice.
+    compare: tuple[str, ...] = ()
 
     def check(self):
         """Finds what is impossible before anything is loaded.

@@ -12,66 +12,73 @@ from export.pruning import read_mass
 from export.recipe import ExportRecipe
 from export.user_error import UserError
 
-# One input of so many says how much the model changes.
+# One input of so many says how much the model changes, without other text.
 _MEASURED = 10
 
 
 def make_encoder(
     model: TrainedModel, recipe: ExportRecipe
 ) -> tuple[Encoder | None, str]:
-    """Returns the encoder to export, if any, and what pruning changed.
+    """Returns the encoder to export, if any, and how it differs.
 
-    That is a Markdown table, empty without `--prune-unused`.
+    That is a Markdown table, empty where no text says what to compare on.
 
     Raises:
-        UserError: there is nothing to prune, or no text to choose by.
+        UserError: there is nothing to prune, or no text.
     """
     if model.backbone is None:
         return None, ""
-    if not recipe.prune_unused:
-        return Encoder(model.backbone, recipe.values_dtype), ""
     before = Encoder(model.backbone)
-    if not before.tables:
+    if not before.tables and (recipe.prune_unused or recipe.compare):
         raise UserError(
-            f"--prune-unused needs a model with memory, but "
-            f"'{model.source.name}' has none: leave the flag out"
+            "--prune-unused and --compare need a model with memory, but "
+            f"'{model.source.name}' has none: leave the flags out"
         )
-    inputs = inputs_of_lines(
-        read_lines(recipe.prune_unused),
-        model.tokenizer,
-        model.special,
-        model.sequence_length,
-    )
-    is_measured = np.arange(len(inputs["input_mask"])) % _MEASURED == 0
-    if is_measured.all():
-        raise UserError(
-            "--prune-unused needs text of two inputs at least, received "
-            f"one of {model.sequence_length} tokens: pass more text"
+    if not recipe.prune_unused:
+        after = Encoder(model.backbone, recipe.values_dtype)
+        if not recipe.compare:
+            return after, ""
+        return after, _compare(
+            before, after, model, _inputs(model, recipe.compare)
         )
-    mass = read_mass(before, _rows(inputs, ~is_measured))
+    chosen = _inputs(model, recipe.prune_unused)
+    if recipe.compare:
+        measured = _inputs(model, recipe.compare)
+    else:
+        is_measured = np.arange(len(chosen["input_mask"])) % _MEASURED == 0
+        if is_measured.all():
+            raise UserError(
+                "--prune-unused needs text of two inputs at least, received "
+                f"one of {model.sequence_length} tokens: pass more text"
+            )
+        measured = _rows(chosen, is_measured)
+        chosen = _rows(chosen, ~is_measured)
     kept = {
-        number: kept_slots(reads, recipe.keep_top)
-        for number, reads in mass.items()
+        number: kept_slots(mass, recipe.keep_top)
+        for number, mass in read_mass(before, chosen).items()
     }
     after = Encoder(model.backbone, recipe.values_dtype, kept)
-    figures = measure_change(
-        before, after, model.task, _rows(inputs, is_measured), model.special
+    change = _compare(before, after, model, measured)
+    count = len(chosen["input_mask"])
+    return after, f"{change} Rows were chosen by {count:,} others."
+
+
+def _inputs(model, paths):
+    return inputs_of_lines(
+        read_lines(paths), model.tokenizer, model.special, model.sequence_length
     )
-    return after, _format(before, after, figures, is_measured)
 
 
-def _rows(inputs, chosen):
-    return {name: rows[chosen] for name, rows in inputs.items()}
-
-
-def _format(before, after, figures, is_measured):
-    lines = ["| | before | after |", "|---|---:|---:|"]
+def _compare(before, after, model, inputs):
+    """Measures what changes, and returns a table of it."""
+    figures = measure_change(before, after, model.task, inputs, model.special)
+    lines = ["| | trained | exported |", "|---|---:|---:|"]
     for number, table in before.tables.items():
         smaller = after.tables[number]
         lines += [
             f"| rows of the memory in layer {number} | {table.num_rows:,} | "
             f"{smaller.num_rows:,} |",
-            f"| its size, MB | {table.size / 1e6:,.2f} | "
+            f"| their size, MB | {table.size / 1e6:,.2f} | "
             f"{smaller.size / 1e6:,.2f} |",
         ]
     if "perplexity after" in figures:
@@ -80,14 +87,14 @@ def _format(before, after, figures, is_measured):
             f"{figures['perplexity before']:.2f} | "
             f"{figures['perplexity after']:.2f} |"
         )
-    lines += [
+    lines.append(
         f"| change of the encoder's outputs | - | {figures['outputs']:.2%} |"
-    ]
+    )
     if "same label" in figures:
         lines.append(f"| same label | - | {figures['same label']:.2%} |")
-    lines += [
-        "",
-        f"Rows chosen by {np.sum(~is_measured):,} inputs, changes measured on "
-        f"{np.sum(is_measured):,} others.",
-    ]
-    return "\n".join(lines)
+    count = len(inputs["input_mask"])
+    return "\n".join([*lines, "", f"Measured on {count:,} inputs."])
+
+
+def _rows(inputs, chosen):
+    return {name: rows[chosen] for name, rows in inputs.items()}

@@ -23,10 +23,10 @@ TORCH = all(
 )
 
 
-def run(script, arguments, output):
+def run(script, arguments, output, rounds="--rounds 3"):
     """Returns what the script wrote as JSON, and printed."""
     command = [sys.executable, str(ROOT / "benchmarks" / script)]
-    command += [*arguments.split(), "--rounds", "3", "--output", str(output)]
+    command += f"{arguments} {rounds} --output {output}".split()
     done = subprocess.run(
         command,
         capture_output=True,
@@ -95,3 +95,34 @@ def test_a_contender_that_fails_names_itself():
     broken = Contender("broken", "keras_contenders.ours", ("no sizes", 8))
     with pytest.raises(RuntimeError, match="broken failed:(.|\n)*num_sub_keys"):
         time_in_turn([broken], ["forward"], 1)
+
+
+def test_export_size(tmp_path):
+    sizes = f"{BERT.format('base')} --length 8"
+    report = run("export_size.py", sizes, tmp_path, rounds="")
+    rows = {row["values"]: row for row in report["rows"]}
+    assert list(rows) == ["float32", "bfloat16", "int8"]
+    variables = [row["variables MB"] for row in rows.values()]
+    assert variables == sorted(variables, reverse=True)
+    assert rows["float32"]["change of outputs"] == "0.00%"
+    assert all(row["peak GB"] > 0 for row in rows.values())
+
+
+def test_export_accuracy(tmp_path):
+    """A classifier that knows one word."""
+    import tensorflow as tf
+
+    class Classifier(tf.Module):
+        @tf.function(input_signature=[tf.TensorSpec((None,), "string", "text")])
+        def serve(self, text):
+            good = tf.strings.regex_full_match(text, '.*".*good.*')
+            return {"scores": tf.one_hot(tf.cast(good, "int32"), 2)}
+
+    module = Classifier()
+    tf.saved_model.save(module, str(tmp_path / "model"), module.serve)
+    data = tmp_path / "dev.tsv"
+    data.write_text('sentence\tlabel\nso "good\t1\nbad\t0\nfine\t1\nno\t0\n')
+    arguments = f"--models {tmp_path / 'model'} --data {data}"
+    report = run("export_accuracy.py", arguments, tmp_path, rounds="")
+    assert report["rows"][0]["accuracy %"] == 75
+    assert report["rows"][0]["examples"] == 4

@@ -60,7 +60,7 @@ def test_other_models(presets, tmp_path, capsys):
     )
     for args, message in (
         (labels, "--labels must name the model's 3 classes, received 2: a b"),
-        (plain, "needs a model with memory"),
+        (plain, "need a model with memory"),
         ("--model nothing --what encoder", "'nothing' has no config.json"),
     ):
         code, printed = run(f"{args} --out {tmp_path / 'out'}", capsys)
@@ -137,9 +137,16 @@ def test_each_variable_is_stored_once(exports):
 
 
 @pytest.mark.parametrize("dtype, tolerance", [("bfloat16", 0.1), ("int8", 0.1)])
-def test_small_tables(exports, presets, tmp_path, dtype, tolerance):
+def test_small_tables(exports, presets, tmp_path, capsys, dtype, tolerance):
+    text = tmp_path / "text.txt"
+    text.write_text("the quick brown fox\nann met bob\n")
     args = f"--model {presets / 'mlm'} --what encoder --values-dtype {dtype}"
-    assert main([*args.split(), "--out", str(tmp_path / "out")]) == 0
+    args = f"{args} --compare {text} --out {tmp_path / 'out'}"
+    assert main(args.split()) == 0
+    card = (tmp_path / "out" / "README.md").read_text()
+    for line in capsys.readouterr().out.splitlines()[:8]:
+        assert line in card
+    assert "| perplexity of masked tokens |" in card
     x = {
         "input_word_ids": tf.constant([[2, 7, 8, 9, 3]]),
         "input_mask": tf.ones((1, 5), "int32"),
