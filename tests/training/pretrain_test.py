@@ -254,6 +254,7 @@ def test_refuses_a_vocabulary_that_is_shorter_than_the_model_s(
     path = tmp_path / "short.txt"
     path.write_text("\n".join(vocabulary))
     args = ["--init-from", str(run_dir), "--vocabulary", str(path)]
+    args += ["--sequence-length", "16"]
     line = refused(*args, "--corpus", corpus)
     assert "--vocabulary" in line and f"{len(vocabulary):,}" in line
 
