@@ -54,7 +54,7 @@ class Encoder:
                     layer.output[0]
                     if isinstance(layer.output, (tuple, list))
                     else layer.output
-                    for layer in encoder_layers(backbone)
+                    for layer in backbone.transformer_layers
                 ],
                 "memory_access": {
                     str(number): list(access)
@@ -120,13 +120,3 @@ class Encoder:
                     table.trainable_variables if trainable else table.variables
                 )
         return found
-
-
-def encoder_layers(backbone):
-    """The Transformer layers of a backbone, from below."""
-    if hasattr(backbone, "transformer_layers"):
-        return backbone.transformer_layers
-    return [
-        backbone.get_layer(f"transformer_layer_{number}")
-        for number in range(backbone.num_layers)
-    ]

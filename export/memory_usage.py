@@ -20,6 +20,7 @@ from export.plain_text import read_lines
 from export.user_error import UserError
 from keras_pkm.metrics import MemoryUsage
 from keras_pkm.metrics import format_memory_usage
+from keras_pkm.models.memory_probe import usage_figures
 
 
 @dataclasses.dataclass(frozen=True)
@@ -109,14 +110,7 @@ def measure_usage(recipe: UsageRecipe) -> tuple[dict, int]:
             # The weights are 0 at padding, and sum to 1 elsewhere.
             mask = tf.reduce_sum(weights, [-2, -1]) > 0
             metrics[number].update_state(slots, weights, padding_mask=mask)
-    usage = {
-        number: {
-            name: value.numpy().item()
-            for name, value in metrics[number].result().items()
-        }
-        for number in sorted(metrics)
-    }
-    return usage, num_slots
+    return usage_figures(dict(sorted(metrics.items()))), num_slots
 
 
 def _of_a_line(names):

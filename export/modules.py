@@ -11,7 +11,7 @@ from export.question_answerer import SavedQuestionAnswerer
 from export.recipe import ExportRecipe
 from export.text_classifier import SavedTextClassifier
 from export.user_error import UserError
-from export.windows import WindowSizes
+from keras_pkm.models.window_sizes import WindowSizes
 
 
 def make_module(

@@ -8,6 +8,7 @@ import keras
 import keras_hub
 
 from export.user_error import UserError
+from keras_pkm.models.preset_tokenizer import load_preset_tokenizer
 
 
 @dataclasses.dataclass(frozen=True)
@@ -100,15 +101,12 @@ class Source:
 
     def load_tokenizer(self) -> keras_hub.tokenizers.Tokenizer:
         """Loads the tokenizer."""
-        config = self.path / "tokenizer.json"
-        if not config.exists():
+        if not (self.path / "tokenizer.json").exists():
             raise UserError(
                 f"--model must have a tokenizer, but '{self.path}' has no "
                 "tokenizer.json: save the preset with its preprocessor"
             )
-        tokenizer = keras.saving.deserialize_keras_object(_read(config))
-        tokenizer.load_assets(str(self.path / "assets" / "tokenizer"))
-        return tokenizer
+        return self._load(load_preset_tokenizer)
 
     @property
     def vocabulary_files(self) -> list[pathlib.Path]:

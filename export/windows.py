@@ -9,21 +9,6 @@ import tensorflow as tf
 
 
 @dataclasses.dataclass(frozen=True)
-class WindowSizes:
-    """How inputs are laid out.
-
-    Attributes:
-        sequence_length: Tokens of an input, special ones included.
-        stride: Tokens of a paragraph from one window's first to the next's.
-        answer_length: The most tokens of an answer.
-    """
-
-    sequence_length: int = 384
-    stride: int = 128
-    answer_length: int = 30
-
-
-@dataclasses.dataclass(frozen=True)
 class Windows:
     """Windows of some questions.
 

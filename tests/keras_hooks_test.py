@@ -52,6 +52,18 @@ def test_hook(owner, hook, arguments):
     assert actual == ["self", *arguments], f"{where} has other arguments"
 
 
+def test_word_pieces_have_offsets():
+    """export/text.py: keras-hub's tokenizer gives ids alone."""
+    tokenizer = keras_hub.models.BertTokenizer(
+        ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "ab", "##c"]
+    )
+    ids, starts, ends = tokenizer._fast_word_piece.tokenize_with_offsets(
+        ["abc"]
+    )
+    assert ids.to_list() == [[5, 6]]
+    assert (starts.to_list(), ends.to_list()) == ([[0, 2]], [[2, 3]])
+
+
 def test_apply_counts_every_call():
     """A skipped step of PKMAdam takes this count back."""
     source = inspect.getsource(ADAM.apply)

@@ -4,10 +4,10 @@ import dataclasses
 import json
 import pathlib
 
-import keras
 import keras_hub
 
 from keras_pkm.models.hugging_face import HuggingFaceDirectory
+from keras_pkm.models.preset_tokenizer import load_preset_tokenizer
 from training.families import FAMILIES
 from training.families import Family
 from training.families import family_of
@@ -137,12 +137,7 @@ def load_tokenizer(preset):
     is_hugging_face = "model_type" in _read_config(preset)
     if is_hugging_face or not (path / "tokenizer.json").exists():
         return keras_hub.tokenizers.Tokenizer.from_preset(preset)
-    # keras-hub finds the tokenizers of its own backbones alone.
-    tokenizer = keras.saving.deserialize_keras_object(
-        json.loads((path / "tokenizer.json").read_text())
-    )
-    tokenizer.load_assets(str(path / "assets" / "tokenizer"))
-    return tokenizer
+    return load_preset_tokenizer(path)
 
 
 def _read_config(preset, flag="--model"):

@@ -7,6 +7,7 @@ import numpy as np
 
 from keras_pkm.models.freezing import freeze_pooler
 from keras_pkm.models.special_tokens import SpecialTokens
+from keras_pkm.models.window_sizes import WindowSizes
 from training.bad_rows import BadRows
 from training.evaluated import Evaluated
 from training.finetuning_recipe import FinetuningRecipe
@@ -18,7 +19,6 @@ from training.squad import load_squad
 from training.squad import place_of
 from training.squad_score import squad_score
 from training.squad_windows import Windows
-from training.squad_windows import WindowSizes
 from training.squad_windows import best_answers
 from training.squad_windows import make_windows
 

@@ -7,24 +7,10 @@ from tokenizers import Tokenizer
 from tqdm import tqdm
 
 from keras_pkm.models.special_tokens import SpecialTokens
+from keras_pkm.models.window_sizes import WindowSizes
 from training.bad_rows import BadRows
 from training.squad import SquadExample
 from training.user_error import UserError
-
-
-@dataclasses.dataclass(frozen=True)
-class WindowSizes:
-    """How inputs are laid out.
-
-    Attributes:
-        sequence_length: Tokens of an input, special ones included.
-        stride: Tokens of a paragraph from one window's first to the next's.
-        answer_length: The most tokens of a predicted answer.
-    """
-
-    sequence_length: int = 384
-    stride: int = 128
-    answer_length: int = 30
 
 
 @dataclasses.dataclass(frozen=True)

@@ -4,6 +4,7 @@ import pathlib
 import subprocess
 import sys
 
+import keras
 import keras_hub
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ import tensorflow as tf
 from export.encoder import INPUTS
 from keras_pkm import models
 from keras_pkm.models.special_tokens import SpecialTokens
+from keras_pkm.models.window_sizes import WindowSizes
 from tests.export.conftest import LENGTH
 from tests.models.tiny import features
 from training import squad_windows
@@ -34,6 +36,7 @@ TEXTS = [
 ]
 GAPS = ["the [MASK] fox", "no gap", "[MASK][MASK] dog", "", "a [MASK]."] * 2
 QUESTIONS = ["who met bob?", "", "what?", "when?" * 30, "who", "a", "e"]
+FIRST = "encoder@1x5"
 SHAPES = [(1, 5), (7, 12), (1, 20), (7, 4)]
 
 
@@ -91,8 +94,9 @@ def outputs(exports, inputs, tmp_path_factory):
 
 def agree(outputs, kind, name, expected, atol=1e-5):
     for loader in LOADERS:
-        if f"{kind}/{loader}/{name}" not in outputs:
-            assert loader == "saved_model_cli"
+        # It runs signatures, which have tensors only, once for each kind.
+        is_cli = loader == "saved_model_cli"
+        if is_cli and (kind.count("@") and kind != FIRST or "/" in name):
             continue
         found = outputs[f"{kind}/{loader}/{name}"]
         if expected.dtype.kind == "f":
@@ -119,8 +123,8 @@ def test_encoder(outputs, inputs, presets, shape):
         f"encoder_outputs/{last}",
         expected["sequence_output"].numpy(),
     )
-    probe = models.MemoryProbe(task.backbone)._accesses
-    for number, (slots, weights) in probe(x, training=False).items():
+    probe = keras.Model(task.backbone.inputs, task.backbone.memory_outputs)
+    for number, (slots, weights) in probe(x).items():
         access = f"{kind}/memory_access"
         np.testing.assert_array_equal(
             outputs[f"{access}/slots_{number}"], slots
@@ -210,7 +214,7 @@ def test_classifier(outputs, inputs, presets, kind):
 @pytest.mark.parametrize("kind", ["qa", "qa@1"])
 def test_question_answerer(outputs, inputs, presets, tokenizer, kind):
     task = models.QuestionAnswerer.from_preset(str(presets / "qa"))
-    sizes = squad_windows.WindowSizes(LENGTH, 4, 5)
+    sizes = WindowSizes(LENGTH, 4, 5)
     for row, (question, context) in enumerate(
         zip(inputs[f"{kind}/question"], inputs[f"{kind}/context"])
     ):

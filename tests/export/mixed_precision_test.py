@@ -5,12 +5,13 @@ import numpy as np
 import tensorflow as tf
 
 from export.saved_model import main
-from tests.training.pretrain_test import TINY
-from tests.training.pretrain_test import corpus  # noqa: F401
-from tests.training.pretrain_test import run
+from tests.training.tiny_run import TINY
+from tests.training.tiny_run import run
+from tests.training.tiny_run import write_corpus
 
 
-def test_preset_and_export_agree(corpus, tmp_path):  # noqa: F811
+def test_preset_and_export_agree(tmp_path):
+    corpus = write_corpus(tmp_path / "corpus.txt")
     result = run(
         *("--corpus", corpus, "--run-dir", str(tmp_path / "run"), *TINY),
         *("--strategy", "mirrored", "--precision", "mixed_float16"),

@@ -7,10 +7,10 @@ import tensorflow as tf
 from export.encoder import INPUTS
 from export.text import tokenize
 from export.text import tokenize_with_offsets
-from export.windows import WindowSizes
 from export.windows import best_spans
 from export.windows import make_windows
 from keras_pkm.models.special_tokens import SpecialTokens
+from keras_pkm.models.window_sizes import WindowSizes
 from training import squad_windows
 from training.bad_rows import BadRows
 from training.offset_tokenizer import make_offset_tokenizer
@@ -46,7 +46,7 @@ def test_as_in_training(tokenizer, examples, sizes):
         examples,
         make_offset_tokenizer(tokenizer),
         special,
-        squad_windows.WindowSizes(*sizes),
+        WindowSizes(*sizes),
         "a file",
         BadRows(),
         progress=False,

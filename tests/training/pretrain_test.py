@@ -2,8 +2,6 @@
 
 import csv
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import keras_hub
@@ -11,6 +9,9 @@ import numpy as np
 import pytest
 
 from keras_pkm import models
+from tests.training.tiny_run import TINY
+from tests.training.tiny_run import run
+from tests.training.tiny_run import write_corpus
 from training import evaluate_mlm
 from training.check_recipe import check_recipe
 from training.pretrain import main
@@ -20,35 +21,10 @@ from training.recipes import RECIPES
 ROOT = Path(__file__).parents[2]
 HUGGING_FACE = ROOT / "tests" / "models" / "hugging_face" / "bert"
 
-TINY = (
-    "--vocabulary-size 300 --sequence-length 16 --num-layers 2 "
-    "--hidden-dim 16 --num-heads 2 --intermediate-dim 16 --memory-layers 2 "
-    "--num-sub-keys 8 --memory-top-k 4 --memory-key-dim 8 --batch-size 8 "
-    "--plain-steps 4 --steps 4 --held-out 0.2"
-).split()
-
-
-def run(*args):
-    """Runs the command as users do, in a process of its own."""
-    return subprocess.run(
-        [sys.executable, str(ROOT / "training" / "pretrain.py"), *args],
-        capture_output=True,
-        text=True,
-        timeout=600,
-    )
-
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory):
-    rng = np.random.default_rng(0)
-    words = [f"{a}{b}" for a in "bcdfgh" for b in ("at", "en", "ing", "ould")]
-    documents = [
-        "\n".join(" ".join(rng.choice(words, 12)) + "." for _ in range(6))
-        for _ in range(60)
-    ]
-    path = tmp_path_factory.mktemp("corpus") / "text.txt"
-    path.write_text("\n\n".join(documents))
-    return str(path)
+    return write_corpus(tmp_path_factory.mktemp("corpus") / "text.txt")
 
 
 @pytest.fixture(scope="module")

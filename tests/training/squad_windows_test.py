@@ -5,13 +5,13 @@ import numpy as np
 import pytest
 
 from keras_pkm.models.special_tokens import SpecialTokens
+from keras_pkm.models.window_sizes import WindowSizes
 from training.bad_rows import BadRows
 from training.offset_tokenizer import make_offset_tokenizer
 from training.squad import SquadExample
 from training.squad import read_squad
 from training.squad_score import exact_match
 from training.squad_score import squad_score
-from training.squad_windows import WindowSizes
 from training.squad_windows import best_answers
 from training.squad_windows import make_windows
 from training.user_error import UserError

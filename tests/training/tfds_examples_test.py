@@ -10,6 +10,7 @@ import pytest
 import tensorflow as tf
 
 from keras_pkm.models.special_tokens import SpecialTokens
+from keras_pkm.models.window_sizes import WindowSizes
 from training.bad_rows import BadRows
 from training.glue import GLUE
 from training.glue import load_glue
@@ -18,7 +19,6 @@ from training.labelled_data import encode_texts
 from training.labelled_data import training_batches
 from training.offset_tokenizer import make_offset_tokenizer
 from training.squad import load_squad
-from training.squad_windows import WindowSizes
 from training.squad_windows import make_windows
 from training.user_error import UserError
 

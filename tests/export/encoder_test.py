@@ -1,0 +1,51 @@
+"""Encoders of all families: outputs, inputs and variables."""
+
+import keras_hub
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from export.encoder import Encoder
+from keras_pkm import models
+from tests.models.tiny import MEMORY
+from tests.models.tiny import SIZES
+from tests.models.tiny import features
+
+WITH_MEMORY = {**SIZES, "memory_layers": (1, 3), "memory": MEMORY}
+
+
+@pytest.mark.parametrize(
+    "cls, sizes",
+    [
+        (models.PKMBertBackbone, WITH_MEMORY),
+        (models.PKMDistilBertBackbone, WITH_MEMORY),
+        (models.PKMRobertaBackbone, WITH_MEMORY),
+        (models.PKMRobertaBackbone, {**WITH_MEMORY, "memory_block": "pkm"}),
+        (keras_hub.models.BertBackbone, SIZES),
+        (keras_hub.models.DistilBertBackbone, SIZES),
+        (keras_hub.models.RobertaBackbone, SIZES),
+    ],
+)
+def test_families(cls, sizes):
+    backbone = cls(**sizes)
+    encoder = Encoder(backbone)
+    x = features(np.random.default_rng(0))
+    expected = backbone({name: x[name] for name in backbone.input})
+    if not isinstance(expected, dict):
+        expected = {
+            "sequence_output": expected,
+            "pooled_output": expected[:, 0],
+        }
+    found = tf.function(encoder, autograph=False)(
+        {
+            "input_word_ids": tf.constant(x["token_ids"], "int32"),
+            "input_mask": tf.constant(x["padding_mask"], "int32"),
+            "input_type_ids": tf.constant(x["segment_ids"], "int32"),
+        }
+    )
+    for name, value in expected.items():
+        np.testing.assert_allclose(found[name], value, atol=1e-5)
+    assert len(found["encoder_outputs"]) == 3
+    numbers = [1, 3] if "memory" in sizes else []
+    assert list(found["memory_access"]) == list(encoder.tables) == numbers
+    assert len(encoder.variables_of(backbone)) == len(backbone.variables)
