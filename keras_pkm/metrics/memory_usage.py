@@ -3,7 +3,11 @@
 import math
 
 import keras
+import numpy as np
 from keras import ops
+
+from keras_pkm.metrics.top1_slots import flatten_access
+from keras_pkm.metrics.top1_slots import top1_slots
 
 
 @keras.saving.register_keras_serializable("keras_pkm")
@@ -78,16 +82,8 @@ class MemoryUsage(keras.metrics.Metric):
             padding_mask: optional bool or int tensor of shape `(...)`, false
                 or 0 at padding, which is not counted.
         """
-        slots = ops.convert_to_tensor(slots, "int32")
+        slots, weights, counted = flatten_access(slots, weights, padding_mask)
         heads, top_k = slots.shape[-2:]
-        slots = ops.reshape(slots, (-1, heads, top_k))
-        weights = ops.reshape(ops.cast(weights, "float64"), (-1, heads, top_k))
-        if padding_mask is None:
-            counted = ops.ones((ops.shape(slots)[0],), "int64")
-        else:
-            counted = ops.cast(
-                ops.cast(ops.reshape(padding_mask, (-1,)), "bool"), "int64"
-            )
         per_head = ops.repeat(counted, heads)
 
         self._add(self._reads, slots, ops.repeat(per_head, top_k))
@@ -97,11 +93,11 @@ class MemoryUsage(keras.metrics.Metric):
             ops.reshape(weights, (-1,))
             * ops.cast(ops.repeat(per_head, top_k), "float64"),
         )
-        self._add(self._top1, _best(slots, weights), per_head)
+        self._add(self._top1, top1_slots(slots, weights), per_head)
         flat = (-1, heads * top_k)
         self._add(
             self._top1_of_token,
-            _best(ops.reshape(slots, flat), ops.reshape(weights, flat)),
+            top1_slots(ops.reshape(slots, flat), ops.reshape(weights, flat)),
             counted,
         )
 
@@ -109,6 +105,20 @@ class MemoryUsage(keras.metrics.Metric):
         counter.assign_add(
             ops.segment_sum(amounts, ops.reshape(slots, (-1,)), self.num_slots)
         )
+
+    @property
+    def counts(self):
+        """Arrays of shape `(num_slots,)`: what the figures are made of.
+
+        `"reads"` is u', `"top1"` is t', `"top1_of_token"` the same per token
+        (all int64), and `"weights"` is w' (float64).
+        """
+        return {
+            "reads": np.array(self._reads),
+            "top1": np.array(self._top1),
+            "top1_of_token": np.array(self._top1_of_token),
+            "weights": np.array(self._weights),
+        }
 
     def result(self):
         return {
@@ -130,12 +140,6 @@ class MemoryUsage(keras.metrics.Metric):
 
     def get_config(self):
         return {"num_slots": self.num_slots, "name": self.name}
-
-
-def _best(slots, weights):
-    """The slot of the largest weight along the last axis."""
-    best = ops.expand_dims(ops.argmax(weights, axis=-1), -1)
-    return ops.take_along_axis(slots, best, axis=-1)
 
 
 def _share_used(counts):

@@ -1,0 +1,137 @@
+"""How differently two classes of examples use a memory."""
+
+import keras
+import numpy as np
+from keras import ops
+
+from keras_pkm.metrics.top1_slots import flatten_access
+from keras_pkm.metrics.top1_slots import top1_slots
+
+
+@keras.saving.register_keras_serializable("keras_pkm")
+class ClassMemoryUsage(keras.metrics.Metric):
+    """Divergence and overlap of what two classes of examples read.
+
+    For each slot i, t'⁺ᵢ counts how often it was the best of a head in examples
+    of class 1, and t'⁻ᵢ in those of class 0; t⁺ and t⁻ are these, summing to 1.
+    `result()` has
+
+    - `kl`: KL(t⁺‖t⁻) in nats, with half a read added to each t'⁻ᵢ, without
+      which it is infinite where class 1 reads slots that class 0 does not;
+    - `outside`: the share of t⁺ in those slots, how much of `kl` rests on that
+      half read;
+    - `iou`: intersection over union, Σ min(t⁺, t⁻) / Σ max(t⁺, t⁻): 1 if both
+      classes read alike, 0 if they share no slot;
+    - `reads_0`, `reads_1`: the numbers of top-1 reads, Σ t'⁻ and Σ t'⁺.
+
+    The figures are 0 until both classes were seen. Counts are exact integers of
+    any size. Under `tf.distribute` those of all replicas are summed.
+
+    Args:
+        num_slots: int. Slots of the memory,
+            `keras_pkm.layers.ProductKeyMemory.num_slots`.
+        name: str. Defaults to `"class_memory_usage"`.
+        dtype: accepted as in other metrics. Counts have their own dtype.
+
+    Example:
+
+    >>> metric = keras_pkm.metrics.ClassMemoryUsage(num_slots=4)
+    >>> slots = [[[[0, 1]], [[2, 3]]], [[[0, 3]], [[1, 0]]]]
+    >>> weights = [[[[0.9, 0.1]], [[0.6, 0.4]]], [[[0.7, 0.3]], [[0.8, 0.2]]]]
+    >>> metric.update_state(slots, weights, labels=[1, 0])
+    >>> figures = metric.result()
+    >>> float(figures["outside"]), round(float(figures["iou"]), 3)
+    (0.5, 0.333)
+
+    Reference:
+
+    - [Kim and Jung, 2020](https://arxiv.org/abs/2010.03881), figure 4
+    """
+
+    def __init__(self, num_slots, name="class_memory_usage", dtype=None):
+        super().__init__(name=name, dtype=dtype)
+        if num_slots < 1:
+            raise ValueError(
+                "`num_slots` must be a positive integer. "
+                f"Received: num_slots={num_slots}."
+            )
+        self.num_slots = int(num_slots)
+        self._top1 = self.add_variable(
+            (2 * self.num_slots,),
+            initializer="zeros",
+            dtype="int64",
+            name="top1",
+        )
+
+    def update_state(self, slots, weights, labels, padding_mask=None):
+        """Counts the memory access of one batch.
+
+        Args:
+            slots: int tensor of shape `(batch, ..., num_heads, top_k)`.
+            weights: float tensor of the same shape.
+            labels: int tensor of shape `(batch,)`, 0 or 1. Examples with other
+                labels are not counted.
+            padding_mask: optional bool or int tensor of shape `(batch, ...)`,
+                false or 0 at padding, which is not counted.
+        """
+        slots, weights, counted = flatten_access(slots, weights, padding_mask)
+        labels = ops.reshape(ops.cast(labels, "int64"), (-1, 1))
+        labels = ops.broadcast_to(
+            labels,
+            (
+                ops.shape(labels)[0],
+                ops.shape(counted)[0] // ops.shape(labels)[0],
+            ),
+        )
+        labels = ops.reshape(labels, (-1,))
+        counted *= ops.cast((labels == 0) | (labels == 1), "int64")
+        cells = (
+            top1_slots(slots, weights)
+            + self.num_slots
+            * ops.cast(ops.clip(labels, 0, 1), "int32")[:, None]
+        )
+        heads = slots.shape[1]
+        self._top1.assign_add(
+            ops.segment_sum(
+                ops.repeat(counted, heads),
+                ops.reshape(cells, (-1,)),
+                2 * self.num_slots,
+            )
+        )
+
+    @property
+    def counts(self):
+        """int64 array of shape `(2, num_slots)`: t'⁻ and t'⁺."""
+        return np.array(self._top1).reshape(2, -1)
+
+    def result(self):
+        counts = ops.reshape(ops.convert_to_tensor(self._top1), (2, -1))
+        reads = ops.sum(counts, axis=1)
+        is_known = ops.min(reads) > 0
+        counts = ops.cast(counts, "float64")
+        totals = ops.where(is_known, ops.cast(reads, "float64"), 1.0)
+        other, ours = counts / totals[:, None]
+        smoothed = (counts[0] + 0.5) / (totals[0] + 0.5 * self.num_slots)
+        ratios = ops.where(ours > 0, ours, 1.0) / smoothed
+        union = ops.sum(ops.maximum(ours, other))
+        return {
+            "kl": ops.where(
+                is_known,
+                ops.sum(ops.where(ours > 0, ours * ops.log(ratios), 0.0)),
+                0.0,
+            ),
+            "outside": ops.where(
+                is_known, ops.sum(ops.where(other > 0, 0.0, ours)), 0.0
+            ),
+            "iou": ops.where(
+                is_known,
+                ops.sum(ops.minimum(ours, other))
+                / ops.where(union > 0, union, 1.0),
+                0.0,
+            ),
+            "reads_0": reads[0],
+            "reads_1": reads[1],
+        }
+
+    def get_config(self):
+        return {"num_slots": self.num_slots, "name": self.name}

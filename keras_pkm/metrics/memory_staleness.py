@@ -1,0 +1,116 @@
+"""How long the slots of a memory have not been read."""
+
+import keras
+import numpy as np
+from keras import ops
+
+_NEVER = -1
+
+
+@keras.saving.register_keras_serializable("keras_pkm")
+class MemoryStaleness(keras.metrics.Metric):
+    """For each slot, the last checkpoint at which it was still a top-1 slot.
+
+    Feed it the top-1 reads of one checkpoint after the other, on the same
+    held-out data, as `keras_pkm.callbacks.MemoryUsageMonitor` does.
+    `result()` has the shares of the slots that were the best of a head
+
+    - `fresh`: at the last checkpoint;
+    - `stale`: at an earlier one, and no more;
+    - `never`: at none.
+
+    A memory that training drifts away from is stale; what the model has not
+    learned to reach was never read.
+
+    Args:
+        num_slots: int. Slots of the memory,
+            `keras_pkm.layers.ProductKeyMemory.num_slots`.
+        name: str. Defaults to `"memory_staleness"`.
+        dtype: accepted as in other metrics. Steps are int64.
+
+    Example:
+
+    >>> metric = keras_pkm.metrics.MemoryStaleness(num_slots=4)
+    >>> metric.update_state([3, 0, 1, 0], step=100)
+    >>> metric.update_state([5, 0, 0, 0], step=200)
+    >>> {name: float(value) for name, value in metric.result().items()}
+    {'fresh': 0.25, 'stale': 0.25, 'never': 0.5}
+    >>> metric.last_steps
+    array([200,  -1, 100,  -1])
+
+    Reference:
+
+    - [Kim and Jung, 2020](https://arxiv.org/abs/2010.03881), figure 2
+    """
+
+    def __init__(self, num_slots, name="memory_staleness", dtype=None):
+        super().__init__(name=name, dtype=dtype)
+        if num_slots < 1:
+            raise ValueError(
+                "`num_slots` must be a positive integer. "
+                f"Received: num_slots={num_slots}."
+            )
+        self.num_slots = int(num_slots)
+        self._last = self._steps((self.num_slots,), "last")
+        self._newest = self._steps((), "newest")
+
+    def _steps(self, shape, name):
+        return self.add_variable(
+            shape,
+            initializer=keras.initializers.Constant(_NEVER),
+            dtype="int64",
+            name=name,
+        )
+
+    def update_state(self, top1_reads, step):
+        """Takes the reads of one checkpoint.
+
+        Args:
+            top1_reads: int tensor of shape `(num_slots,)`, how often each slot
+                was the best of a head, `MemoryUsage.counts["top1"]`.
+            step: int, not negative. The checkpoint's, larger than those of
+                earlier updates.
+
+        Raises:
+            ValueError: the step does not grow.
+        """
+        newest = int(ops.convert_to_numpy(self._newest))
+        if step <= newest:
+            raise ValueError(
+                "`step` must be larger than that of the last update, which "
+                f"was {newest}. Received: step={step}."
+            )
+        self._last.assign(
+            ops.where(
+                ops.convert_to_tensor(top1_reads) > 0,
+                ops.cast(step, "int64"),
+                ops.convert_to_tensor(self._last),
+            )
+        )
+        self._newest.assign(step)
+
+    @property
+    def last_steps(self):
+        """int64 array of shape `(num_slots,)`, -1 for slots never read."""
+        return np.array(self._last)
+
+    def result(self):
+        last = ops.convert_to_tensor(self._last)
+        is_never = last == _NEVER
+        is_fresh = (last == self._newest) & ~is_never
+        return {
+            "fresh": _share(is_fresh),
+            "stale": _share(~is_fresh & ~is_never),
+            "never": _share(is_never),
+        }
+
+    def reset_state(self):
+        for variable in (self._last, self._newest):
+            variable.assign(ops.full(variable.shape, _NEVER, "int64"))
+
+    def get_config(self):
+        return {"num_slots": self.num_slots, "name": self.name}
+
+
+def _share(slots):
+    return ops.mean(ops.cast(slots, "float64"))
