@@ -11,6 +11,7 @@ import keras_hub
 
 from keras_pkm.callbacks import MemoryUsageMonitor
 from keras_pkm.callbacks import TrainingCheckpoint
+from keras_pkm.callbacks.slot_counts import drop_slot_counts
 from keras_pkm.models.freezing import freeze_pooler
 from keras_pkm.optimizers import LinearWarmup
 from keras_pkm.optimizers import LossScaleOptimizer
@@ -127,16 +128,21 @@ def train_stage(
     logs = run.logs / stage.label
     csv_path = logs.with_suffix(".csv")
     memory_csv_path = logs.with_name(f"{stage.label}-memory.csv")
+    counts_dir = logs.with_name(f"{stage.label}-slots")
     if writes:
         drop_rows(csv_path, "epoch", checkpoint.step // every)
         # The monitor counts as the optimizer does, without skipped steps.
         applied = int(model.optimizer.iterations.numpy())
         drop_rows(memory_csv_path, "step", applied + 1)
+        drop_slot_counts(counts_dir, applied)
 
     monitor = None
     if model.backbone.memory_outputs:
         monitor = MemoryUsageMonitor(
-            held_out, csv_path=memory_csv_path if writes else None
+            held_out,
+            csv_path=memory_csv_path if writes else None,
+            tensorboard_dir=logs / "memory" if writes else None,
+            counts_dir=counts_dir if writes else None,
         )
     skipping_is_usual = model.dtype_policy.name == "mixed_float16"
     callbacks = [

@@ -1,21 +1,33 @@
 """Watches the use of the memories while a model trains."""
 
 import csv
+import math
 import pathlib
 
 import keras
+import numpy as np
 import tensorflow as tf
 
+from keras_pkm.callbacks.slot_counts import list_slot_counts
+from keras_pkm.callbacks.slot_counts import read_slot_counts
+from keras_pkm.callbacks.slot_counts import write_slot_counts
+from keras_pkm.metrics.memory_staleness import MemoryStaleness
 from keras_pkm.models.memory_probe import MemoryProbe
 
 
 class MemoryUsageMonitor(keras.callbacks.Callback):
     """Measures memory usage on held-out data every so many steps.
 
-    The figures, see `keras_pkm.metrics.MemoryUsage`, go into the `logs` of the
-    step and of the epoch under names such as `memory_4_top1_mu`, 4 being the
-    layer's number counted from 1. Put this callback before those that record
-    logs, as `keras.callbacks.CSVLogger`.
+    The figures, see `keras_pkm.metrics.MemoryUsage` and `MemoryStaleness`, go
+    into the `logs` of the step and of the epoch under names such as
+    `memory_4_top1_mu` and `memory_4_stale`, 4 being the layer's number counted
+    from 1. Put this callback before those that record logs, as
+    `keras.callbacks.CSVLogger`.
+
+    Slots are stale that were read at an earlier measurement and are no more: no
+    old checkpoints are needed to know. To go on with training in another
+    process, pass `counts_dir`, which keeps the measurements, and remove those
+    of steps that will come once more.
 
     Args:
         data: finite `tf.data.Dataset` of held-out batches, as for `evaluate`.
@@ -23,11 +35,16 @@ class MemoryUsageMonitor(keras.callbacks.Callback):
             the end of each epoch, or, if `None`, then only.
         csv_path: optional path of a CSV file, to which a row is added for each
             measurement and layer.
-        tensorboard_dir: optional directory for TensorBoard summaries.
+        tensorboard_dir: optional directory for TensorBoard summaries: the
+            figures, histograms of how often slots are read (as log10 of the
+            reads plus 1), and these as an image of the grid of sub-keys.
+        counts_dir: optional directory, in which each measurement leaves a file
+            `step-STEP.npz` of the reads of each slot.
 
     Attributes:
         usage: dict. The last measurement, as from
             `keras_pkm.models.MemoryProbe.measure`; empty before the first.
+        staleness: dict of `MemoryStaleness`, by the number of the layer.
 
     Example:
 
@@ -58,7 +75,14 @@ class MemoryUsageMonitor(keras.callbacks.Callback):
     [384]
     """
 
-    def __init__(self, data, every=None, csv_path=None, tensorboard_dir=None):
+    def __init__(
+        self,
+        data,
+        every=None,
+        csv_path=None,
+        tensorboard_dir=None,
+        counts_dir=None,
+    ):
         super().__init__()
         if every is not None and every < 1:
             raise ValueError(
@@ -69,11 +93,13 @@ class MemoryUsageMonitor(keras.callbacks.Callback):
         self.every = every
         self.csv_path = csv_path and pathlib.Path(csv_path)
         self.tensorboard_dir = tensorboard_dir
+        self.counts_dir = counts_dir
         self._writer = None
         self._probe = None
         self._step = None
         self._figures = {}
         self.usage = {}
+        self.staleness = {}
 
     def on_train_begin(self, logs=None):
         backbone = getattr(self.model, "backbone", self.model)
@@ -83,10 +109,26 @@ class MemoryUsageMonitor(keras.callbacks.Callback):
                 f"memories. Received: `{self.model.name}`, which has none."
             )
         self._probe = MemoryProbe(backbone)
+        if not self.staleness:
+            self._begin_staleness()
         if self.tensorboard_dir and self._writer is None:
             self._writer = tf.summary.create_file_writer(
                 str(self.tensorboard_dir)
             )
+
+    def _begin_staleness(self):
+        self.staleness = {
+            number: MemoryStaleness(len(counts["top1"]))
+            for number, counts in self._probe.counts.items()
+        }
+        for step in list_slot_counts(self.counts_dir or ""):
+            self._add_to_staleness(
+                step, read_slot_counts(self.counts_dir, step)
+            )
+
+    def _add_to_staleness(self, step, counts):
+        for number, metric in self.staleness.items():
+            metric.update_state(counts[number]["top1"], step)
 
     def on_train_batch_end(self, batch, logs=None):
         if self.every and self._iterations() % self.every == 0:
@@ -112,17 +154,37 @@ class MemoryUsageMonitor(keras.callbacks.Callback):
             return
         self._step = step
         usage = self.usage = self._probe.measure(self.data)
+        counts = self._probe.counts
+        self._add_to_staleness(step, counts)
         self._figures = {
             f"memory_{number}_{name}": value
             for number, figures in usage.items()
-            for name, value in figures.items()
+            for name, value in {**figures, **self._staleness_of(number)}.items()
         }
         if self.csv_path:
             self._append_rows(step, usage)
+        if self.counts_dir:
+            write_slot_counts(self.counts_dir, step, counts)
         if self._writer is not None:
             with self._writer.as_default(step=step):
-                for name, value in self._figures.items():
-                    tf.summary.scalar(name, value)
+                self._write_summaries(counts)
+
+    def _staleness_of(self, number):
+        return {
+            name: value.numpy().item()
+            for name, value in self.staleness[number].result().items()
+        }
+
+    def _write_summaries(self, counts):
+        for name, value in self._figures.items():
+            tf.summary.scalar(name, value)
+        for number, layer in counts.items():
+            # Few slots are read a thousand times as often as most others.
+            reads = np.log10(layer["reads"] + 1)
+            tf.summary.histogram(f"memory_{number}_log10_reads", reads)
+            side = math.isqrt(len(reads))
+            grid = reads.reshape(1, side, side, 1) / max(reads.max(), 1)
+            tf.summary.image(f"memory_{number}_grid", grid)
 
     def _append_rows(self, step, usage):
         is_new = not self.csv_path.exists()

@@ -74,6 +74,13 @@ class MemoryProbe:
             self._step(batch[0] if isinstance(batch, tuple) else batch)
         return usage_figures(self._metrics)
 
+    @property
+    def counts(self):
+        """What the last measurement counted, `MemoryUsage.counts` by layer."""
+        return {
+            number: metric.counts for number, metric in self._metrics.items()
+        }
+
 
 def usage_metrics(backbone):
     """A fresh `MemoryUsage` for each memory layer, counted from 1."""

@@ -5,6 +5,9 @@ import pytest
 import tensorflow as tf
 
 from keras_pkm.callbacks import MemoryUsageMonitor
+from keras_pkm.callbacks.slot_counts import drop_slot_counts
+from keras_pkm.callbacks.slot_counts import list_slot_counts
+from keras_pkm.callbacks.slot_counts import read_slot_counts
 from keras_pkm.models import MemoryProbe
 from keras_pkm.optimizers import PKMAdam
 from tests.contracts import fresh_rng
@@ -55,13 +58,12 @@ def test_measures_into_logs_csv_and_tensorboard(task, held_out, tmp_path):
     ]
     assert float(rows[-1]["kl_u"]) == pytest.approx(expected[3]["kl_u"])
     (events,) = (tmp_path / "board").iterdir()
-    steps = {
-        event.step
-        for event in tf.compat.v1.train.summary_iterator(str(events))
-        for value in event.summary.value
-        if value.tag == "memory_3_top1_mu"
-    }
-    assert steps == {2, 3, 4, 6}
+    steps = {}
+    for event in tf.compat.v1.train.summary_iterator(str(events)):
+        for value in event.summary.value:
+            steps.setdefault(value.tag, set()).add(event.step)
+    for name in ("top1_mu", "stale", "log10_reads", "grid"):
+        assert steps[f"memory_3_{name}"] == {2, 3, 4, 6}
 
 
 def test_measuring_does_not_disturb_training(held_out):
@@ -87,3 +89,31 @@ def test_errors(held_out):
     task.compile()
     with pytest.raises(ValueError, match="has none"):
         fit(task, MemoryUsageMonitor(held_out))
+
+
+def test_counts_and_staleness(task, held_out, tmp_path):
+    monitor = MemoryUsageMonitor(held_out, every=2, counts_dir=tmp_path)
+    history = fit(task, monitor).history
+    steps = list_slot_counts(tmp_path)
+    assert steps == [2, 3, 4, 6]
+    for number, metric in monitor.staleness.items():
+        last = np.full(metric.num_slots, -1)
+        for step in steps:
+            counts = read_slot_counts(tmp_path, step)[number]
+            last[counts["top1"] > 0] = step
+        np.testing.assert_array_equal(metric.last_steps, last)
+        usage = monitor.usage[number]
+        assert usage["top1_reads"] == counts["top1"].sum()
+        assert usage["top1_mu"] == np.mean(counts["top1"] > 0)
+        assert history[f"memory_{number}_fresh"][-1] == usage["top1_mu"]
+        assert history[f"memory_{number}_never"][-1] == np.mean(last < 0)
+
+    again = MemoryUsageMonitor(held_out, counts_dir=tmp_path)
+    again.set_model(task)
+    again.on_train_begin()
+    for number, metric in again.staleness.items():
+        np.testing.assert_array_equal(
+            metric.last_steps, monitor.staleness[number].last_steps
+        )
+    drop_slot_counts(tmp_path, 3)
+    assert list_slot_counts(tmp_path) == [2, 3]

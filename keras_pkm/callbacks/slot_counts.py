@@ -1,0 +1,58 @@
+"""Files of how often each slot was read, one for each measurement."""
+
+import os
+import pathlib
+import re
+
+import numpy as np
+
+_NAME = re.compile(r"step-(\d+)\.npz")
+
+
+def write_slot_counts(directory, step, counts):
+    """Writes a measurement, whole or not at all.
+
+    Args:
+        directory: path, created where it is missing.
+        step: int, not negative.
+        counts: dict of dicts of arrays, by the number of the layer and by name,
+            as from `keras_pkm.models.MemoryProbe.counts`.
+    """
+    directory = pathlib.Path(directory)
+    directory.mkdir(parents=True, exist_ok=True)
+    arrays = {
+        f"{number}/{name}": values
+        for number, layer in counts.items()
+        for name, values in layer.items()
+    }
+    path = directory / f"step-{step}.npz"
+    partial = path.with_suffix(".partial")
+    with open(partial, "wb") as file:
+        np.savez_compressed(file, **arrays)
+    os.replace(partial, path)
+
+
+def read_slot_counts(directory, step):
+    """Returns a measurement as `write_slot_counts` took it."""
+    counts = {}
+    with np.load(pathlib.Path(directory) / f"step-{step}.npz") as file:
+        for key in file.files:
+            number, name = key.split("/")
+            counts.setdefault(int(number), {})[name] = file[key]
+    return counts
+
+
+def list_slot_counts(directory):
+    """Returns the steps of the measurements in a directory, in order."""
+    directory = pathlib.Path(directory)
+    if not directory.is_dir():
+        return []
+    matches = (_NAME.fullmatch(path.name) for path in directory.iterdir())
+    return sorted(int(match[1]) for match in matches if match)
+
+
+def drop_slot_counts(directory, step):
+    """Removes measurements of later steps than `step`: they come once more."""
+    for later in list_slot_counts(directory):
+        if later > step:
+            (pathlib.Path(directory) / f"step-{later}.npz").unlink()
