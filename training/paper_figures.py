@@ -53,6 +53,20 @@ _MASKED_LM = {
 }
 
 
+def paper_memory_usage() -> dict[str, dict[int, tuple[str, str, str]]]:
+    """Returns the paper's top-1 usage in percent, KL_u and KL_w (table 2).
+
+    They are text as the paper has them, by model and layer.
+    """
+    return {
+        model: dict(
+            zip((4, 8), zip(*(cell.split("/") for cell in row.split()[3:])))
+        )
+        for model, row in _MASKED_LM.items()
+        if "/" in row
+    }
+
+
 def paper_figures(task: str, family: str, frozen: bool) -> dict:
     """Returns the paper's figures of a task, in percent.
 

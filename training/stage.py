@@ -17,6 +17,7 @@ from keras_pkm.optimizers import LinearWarmup
 from keras_pkm.optimizers import LossScaleOptimizer
 from keras_pkm.optimizers import PKMAdam
 from training.interruption import Signals
+from training.perplexity_log import PerplexityLog
 from training.pretraining_data import PretrainingData
 from training.recipes import PretrainingRecipe
 from training.run_directory import RunDirectory
@@ -25,6 +26,9 @@ from training.skipped_steps import SkippedSteps
 from training.stage_callbacks import KeepFigures
 from training.stage_callbacks import SavePresets
 from training.stage_callbacks import StopOnSignal
+
+# Of a curve of the training perplexity.
+_CURVE_POINTS = 200
 
 
 @dataclasses.dataclass(frozen=True)
@@ -128,9 +132,11 @@ def train_stage(
     logs = run.logs / stage.label
     csv_path = logs.with_suffix(".csv")
     memory_csv_path = logs.with_name(f"{stage.label}-memory.csv")
+    perplexity_path = logs.with_name(f"{stage.label}-perplexity.csv")
     counts_dir = logs.with_name(f"{stage.label}-slots")
     if writes:
         drop_rows(csv_path, "epoch", checkpoint.step // every)
+        drop_rows(perplexity_path, "step", checkpoint.step + 1)
         # The monitor counts as the optimizer does, without skipped steps.
         applied = int(model.optimizer.iterations.numpy())
         drop_rows(memory_csv_path, "step", applied + 1)
@@ -160,6 +166,11 @@ def train_stage(
         callbacks += [
             SavePresets(checkpoint, data.preprocessor, last, best),
             csv_logger,
+            PerplexityLog(
+                perplexity_path,
+                max(1, stage.steps // _CURVE_POINTS),
+                lambda: checkpoint.step + 1,
+            ),
             keras.callbacks.TensorBoard(str(logs), write_graph=False),
         ]
     callbacks += [checkpoint, StopOnSignal(checkpoint, signals)]

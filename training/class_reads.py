@@ -1,0 +1,44 @@
+"""How differently a model reads for two classes of labelled examples."""
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from keras_pkm.metrics import ClassMemoryUsage
+from training.memory_reads import Access
+
+
+def compare_classes(
+    accesses: Iterable[Access], labels: np.ndarray
+) -> dict[int, dict[str, float]]:
+    """Compares what is read for examples of class 0 and of class 1.
+
+    Args:
+        accesses: of the examples, in their order; rows beyond the labels fill
+            up the last batch.
+        labels: int array, a class for each example.
+
+    Returns:
+        By the number of the layer, the figures of
+        `keras_pkm.metrics.ClassMemoryUsage`, as Python numbers.
+    """
+    metrics, done = {}, 0
+    for access in accesses:
+        some = labels[done : done + len(access.is_token)]
+        done += len(some)
+        for number, (slots, weights) in access.memories.items():
+            if number not in metrics:
+                metrics[number] = ClassMemoryUsage(access.num_slots[number])
+            metrics[number].update_state(
+                slots[: len(some)],
+                weights[: len(some)],
+                some,
+                access.is_token[: len(some)],
+            )
+    return {
+        number: {
+            name: value.numpy().item()
+            for name, value in metric.result().items()
+        }
+        for number, metric in sorted(metrics.items())
+    }

@@ -1,0 +1,122 @@
+"""The report on a model's memories as one HTML page that opens offline."""
+
+import base64
+import html
+import io
+
+_STYLE = """
+body { font: 16px/1.5 system-ui, sans-serif; color: #222; background: #fff;
+       max-width: 60rem; margin: 0 auto; padding: 1rem; }
+h1 { font-size: 1.5rem; line-height: 1.2; }
+h2 { font-size: 1.15rem; margin-top: 2.5rem; }
+img { max-width: 100%; height: auto; display: block; margin: 1rem 0; }
+.wide { overflow-x: auto; }
+table { border-collapse: collapse; font-size: 0.875rem; }
+th, td { padding: 0.25rem 0.75rem; text-align: right; white-space: nowrap;
+         border-bottom: 1px solid #ddd; vertical-align: top; }
+th:first-child, td:first-child { text-align: left; padding-left: 0; }
+td.text { text-align: left; white-space: normal; min-width: 14rem; }
+tr.paper { color: #666; font-style: italic; }
+mark { background: #fbe3b5; }
+p.note, figcaption { color: #555; font-size: 0.875rem; }
+figure { margin: 0; }
+"""
+
+
+def make_page(title: str, sections: list[tuple[str, list[str]]]) -> str:
+    """Returns a page.
+
+    Args:
+        title: Its title.
+        sections: Headings and the HTML parts beneath each.
+    """
+    body = "\n".join(
+        f"<section>\n<h2>{html.escape(heading)}</h2>\n"
+        + "\n".join(parts)
+        + "\n</section>"
+        for heading, parts in sections
+    )
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, '
+        'initial-scale=1">\n<link rel="icon" href="data:,">\n'
+        f"<title>{html.escape(title)}</title>\n<style>{_STYLE}</style>\n"
+        f"</head>\n<body>\n<h1>{html.escape(title)}</h1>\n{body}\n"
+        "</body>\n</html>\n"
+    )
+
+
+def note(text: str) -> str:
+    """Returns a paragraph of explanation."""
+    return f'<p class="note">{html.escape(text)}</p>'
+
+
+def picture(figure, caption: str) -> str:
+    """Returns a matplotlib figure, drawn into the page."""
+    file = io.BytesIO()
+    # Without a date, equal numbers make equal pages.
+    figure.savefig(file, format="svg", metadata={"Date": None}, dpi=150)
+    data = base64.b64encode(file.getvalue()).decode()
+    caption = html.escape(caption)
+    return (
+        f'<figure>\n<img alt="{caption}" '
+        f'src="data:image/svg+xml;base64,{data}">\n'
+        f"<figcaption>{caption}</figcaption>\n</figure>"
+    )
+
+
+def table(header: list[str], rows: list[list[str]], paper: int = 0) -> str:
+    """Returns a table of plain text.
+
+    Args:
+        header: Of the columns.
+        rows: Of cells.
+        paper: How many of the last rows are the paper's.
+    """
+    return _table(
+        header,
+        [[html.escape(str(cell)) for cell in row] for row in rows],
+        paper,
+    )
+
+
+def readers_table(readers) -> str:
+    """Returns the table of who reads which slots.
+
+    Args:
+        readers: list of `training.slot_readers.SlotReaders`.
+    """
+    rows = []
+    for reader in readers:
+        tokens = "<br>".join(
+            f"{html.escape(token.token)} {token.share:.0%} (×{token.lift:,.3g})"
+            for token in reader.tokens
+        )
+        contexts = "<br>".join(
+            f"{html.escape(before)} <mark>{html.escape(token)}</mark> "
+            f"{html.escape(after)}"
+            for before, token, after in reader.contexts
+        )
+        rows.append([f"{reader.slot:,}", f"{reader.reads:,}", tokens, contexts])
+    return _table(
+        ["slot", "top-1 reads", "typical tokens", "in context"],
+        rows,
+        text=(2, 3),
+    )
+
+
+def _table(header, rows, paper=0, text=()):
+    lines = ['<div class="wide"><table>']
+    cells = "".join(f"<th>{html.escape(cell)}</th>" for cell in header)
+    lines.append(f"<thead><tr>{cells}</tr></thead><tbody>")
+    for number, row in enumerate(rows):
+        kind = ' class="paper"' if number >= len(rows) - paper else ""
+        cells = "".join(
+            f'<td class="text">{cell}</td>'
+            if column in text
+            else f"<td>{cell}</td>"
+            for column, cell in enumerate(row)
+        )
+        lines.append(f"<tr{kind}>{cells}</tr>")
+    lines.append("</tbody></table></div>")
+    return "\n".join(lines)

@@ -1,0 +1,177 @@
+"""What a model reads in its memories on some text."""
+
+import dataclasses
+from collections.abc import Iterable
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from keras_pkm.metrics import MemoryUsage
+from keras_pkm.metrics.top1_slots import top1_slots
+from keras_pkm.models.memory_probe import usage_figures
+
+# Growth of the tokens between two points of a coverage curve.
+_GROWTH = 1.25
+_FIRST_POINT = 64
+
+
+@dataclasses.dataclass(frozen=True)
+class Access:
+    """What was read for one batch.
+
+    Attributes:
+        token_ids: int array of shape `(batch, length)`, or None where they are
+            not known.
+        is_token: bool array of the same shape, false at padding.
+        memories: By the number of the layer, slots and weights, arrays of shape
+            `(batch, length, num_heads, top_k)`.
+        num_slots: By the number of the layer.
+    """
+
+    token_ids: np.ndarray | None
+    is_token: np.ndarray
+    memories: dict[int, tuple[np.ndarray, np.ndarray]]
+    num_slots: dict[int, int]
+
+
+@dataclasses.dataclass(frozen=True)
+class MemoryReads:
+    """What was read in one memory.
+
+    Attributes:
+        figures: Those of `keras_pkm.metrics.MemoryUsage`.
+        counts: `MemoryUsage.counts`.
+        coverage: After more and more tokens, how many these were (`"tokens"`),
+            `"mu"` and `"top1_mu"`.
+        top1: int32 array of shape `(rows, length, num_heads)`, the best slot of
+            each head at each place of the text that was kept.
+    """
+
+    figures: dict[str, float]
+    counts: dict[str, np.ndarray]
+    coverage: list[dict[str, float]]
+    top1: np.ndarray | None
+
+    @property
+    def num_slots(self) -> int:
+        """Slots of the memory."""
+        return len(self.counts["reads"])
+
+
+@dataclasses.dataclass(frozen=True)
+class TextReads:
+    """What was read on a text.
+
+    Attributes:
+        tokens: Their number, without padding.
+        memories: `MemoryReads` by the number of the layer.
+        token_ids: int32 array of shape `(rows, length)`, the beginning of the
+            text, or None.
+        is_token: bool array of the same shape, or None.
+    """
+
+    tokens: int
+    memories: dict[int, MemoryReads]
+    token_ids: np.ndarray | None
+    is_token: np.ndarray | None
+
+
+def accesses_of(backbone, batches: Iterable) -> Iterable[Access]:
+    """Yields what a backbone reads for each batch of features.
+
+    Args:
+        backbone: backbone with `memory_outputs`.
+        batches: of features, or tuples that begin with them.
+    """
+    model = keras.Model(backbone.inputs, backbone.memory_outputs)
+    num_slots = {
+        number: backbone.transformer_layers[
+            number - 1
+        ].product_key_memory.num_slots
+        for number in backbone.memory_outputs
+    }
+
+    @tf.function(reduce_retracing=True)
+    def step(features):
+        return model(
+            {name: features[name] for name in backbone.input}, training=False
+        )
+
+    for batch in batches:
+        features = batch[0] if isinstance(batch, tuple) else batch
+        yield Access(
+            np.asarray(features["token_ids"]),
+            np.asarray(features["padding_mask"], bool),
+            {
+                number: (np.asarray(slots), np.asarray(weights))
+                for number, (slots, weights) in step(features).items()
+            },
+            num_slots,
+        )
+
+
+def collect_reads(accesses: Iterable[Access], kept_tokens: int) -> TextReads:
+    """Counts what was read.
+
+    Args:
+        accesses: at least one `Access`.
+        kept_tokens: Of about so many tokens, which slots they read is kept.
+    """
+    tokens = kept = 0
+    next_point = _FIRST_POINT
+    metrics, coverage, texts, top1 = {}, {}, [], {}
+    for access in accesses:
+        if not metrics:
+            metrics = {
+                number: MemoryUsage(num_slots)
+                for number, num_slots in sorted(access.num_slots.items())
+            }
+            coverage = {number: [] for number in metrics}
+            top1 = {number: [] for number in metrics}
+        keep = access.token_ids is not None and kept < kept_tokens
+        for number, (slots, weights) in access.memories.items():
+            metrics[number].update_state(slots, weights, access.is_token)
+            if keep:
+                top1[number].append(np.asarray(top1_slots(slots, weights)))
+        count = int(access.is_token.sum())
+        tokens += count
+        if keep:
+            texts.append((access.token_ids, access.is_token))
+            kept += count
+        if tokens >= next_point:
+            next_point = tokens * _GROWTH
+            _add_point(coverage, tokens, metrics)
+    if coverage and not all(
+        points and points[-1]["tokens"] == tokens
+        for points in coverage.values()
+    ):
+        _add_point(coverage, tokens, metrics)
+    figures = usage_figures(metrics)
+    token_ids, is_token = (
+        (np.concatenate(part) for part in zip(*texts))
+        if texts
+        else (None, None)
+    )
+    memories = {
+        number: MemoryReads(
+            figures[number],
+            metric.counts,
+            coverage[number],
+            np.concatenate(top1[number]) if texts else None,
+        )
+        for number, metric in metrics.items()
+    }
+    return TextReads(tokens, memories, token_ids, is_token)
+
+
+def _add_point(coverage, tokens, metrics):
+    for number, metric in metrics.items():
+        counts = metric.counts
+        coverage[number].append(
+            {
+                "tokens": tokens,
+                "mu": float(np.mean(counts["reads"] > 0)),
+                "top1_mu": float(np.mean(counts["top1"] > 0)),
+            }
+        )

@@ -1,0 +1,279 @@
+"""The report on a model's memories: numbers, plots, page."""
+
+import dataclasses
+import json
+import pathlib
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from training import memory_page as page
+from training import memory_plots as plots
+from training.memory_reads import TextReads
+from training.paper_figures import paper_memory_usage
+from training.run_directory import write_whole
+from training.slot_readers import SlotReaders
+from training.training_curves import NEVER
+
+# Slots of the sorted counts that report.json keeps, spread evenly over log.
+_KEPT_COUNTS = 200
+
+
+@dataclasses.dataclass(frozen=True)
+class MemoryReport:
+    """What was found out about a model's memories.
+
+    Attributes:
+        model: Its name.
+        data: Name of the text.
+        reads: What was read on it.
+        readers: By the number of the layer, who reads the slots that are read
+            most.
+        staleness: As of `training.training_curves.read_staleness`.
+        curves: As of `read_curves`, by the names of runs and stages.
+        classes: As of `training.class_reads.compare_classes`, by the name of
+            the model.
+        class_names: Of the two classes, first that of label 0.
+    """
+
+    model: str
+    data: str
+    reads: TextReads
+    readers: dict[int, list[SlotReaders]]
+    staleness: dict[int, dict[int, dict[int, float]]]
+    curves: dict[str, dict[str, list]]
+    classes: dict[str, dict[int, dict[str, float]]]
+    class_names: tuple[str, str] | None = None
+
+    def numbers(self) -> dict:
+        """Returns everything as JSON takes it."""
+        return {
+            "model": self.model,
+            "data": self.data,
+            "tokens": self.reads.tokens,
+            "memories": {
+                number: {
+                    "num_slots": reads.num_slots,
+                    **reads.figures,
+                    "coverage": reads.coverage,
+                    "sorted_reads": _thinned(reads.counts["reads"]),
+                    "sorted_top1": _thinned(reads.counts["top1"]),
+                    "readers": [
+                        dataclasses.asdict(reader)
+                        for reader in self.readers.get(number, [])
+                    ],
+                }
+                for number, reads in self.reads.memories.items()
+            },
+            "staleness": {
+                number: {
+                    step: {
+                        "never" if last == NEVER else last: share
+                        for last, share in shares.items()
+                    }
+                    for step, shares in by_step.items()
+                }
+                for number, by_step in self.staleness.items()
+            },
+            "curves": self.curves,
+            "class_names": self.class_names,
+            "classes": self.classes,
+        }
+
+    def figures(self) -> dict[str, Figure]:
+        """Returns the plots by the names of their files."""
+        memories = self.reads.memories
+        drawn = {
+            "slot_counts": plots.plot_slot_counts(memories),
+            "grids": plots.plot_grids(memories),
+            "coverage": plots.plot_coverage(memories),
+        }
+        if self.staleness:
+            drawn["staleness"] = plots.plot_staleness(self.staleness)
+        if self.curves:
+            drawn["curves"] = plots.plot_curves(self.curves)
+        if self.classes:
+            drawn["classes"] = plots.plot_classes(self.classes)
+        return drawn
+
+    def write(self, directory: pathlib.Path):
+        """Writes all files of the report."""
+        directory.mkdir(parents=True, exist_ok=True)
+        drawn = self.figures()
+        for name, figure in drawn.items():
+            figure.savefig(directory / f"{name}.png", dpi=150)
+            figure.savefig(
+                directory / f"{name}.svg", metadata={"Date": None}, dpi=150
+            )
+        write_whole(
+            directory / "report.json", json.dumps(self.numbers(), indent=2)
+        )
+        write_whole(
+            directory / "report.html",
+            page.make_page(f"Memories of {self.model}", self._sections(drawn)),
+        )
+
+    def _sections(self, drawn):
+        sections = [("Use", self._usage(drawn))]
+        if self.staleness:
+            sections.append(
+                (
+                    "Staleness",
+                    [
+                        page.note(
+                            "Each bar is a checkpoint, each colour the last "
+                            "one, up to then, at which slots were the best of "
+                            "a head on the held-out text. A bar's uppermost "
+                            "blue are slots that training left longest ago; "
+                            "grey ones were never read."
+                        ),
+                        page.picture(
+                            drawn["staleness"],
+                            "When slots were read for the last time (the "
+                            "paper's figure 2 shows this of its models).",
+                        ),
+                    ],
+                )
+            )
+        if self.curves:
+            sections.append(
+                (
+                    "Training",
+                    [
+                        page.picture(
+                            drawn["curves"],
+                            "Perplexity while training (as figure 3).",
+                        )
+                    ],
+                )
+            )
+        if self.classes:
+            sections.append(("Classes", self._classes(drawn)))
+        for number, readers in self.readers.items():
+            sections.append(
+                (
+                    f"Who reads which slots: layer {number}",
+                    [
+                        page.note(
+                            "The slots that were most often the best of a "
+                            "head. Typical tokens are frequent among a slot's "
+                            "readers and rarer elsewhere: share of the slot's "
+                            "reads, and how many times the token's share of "
+                            "the text that is."
+                        ),
+                        page.readers_table(readers),
+                    ],
+                )
+            )
+        return sections
+
+    def _usage(self, drawn):
+        memories = self.reads.memories
+        rows = [
+            [
+                f"layer {number}",
+                f"{reads.num_slots:,}",
+                f"{100 * reads.figures['mu']:.1f}",
+                f"{100 * reads.figures['top1_mu']:.1f}",
+                f"{100 * reads.figures['top1_token_mu']:.1f}",
+                f"{reads.figures['kl_u']:.2f}",
+                f"{reads.figures['kl_w']:.2f}",
+                f"{reads.figures['top1_reads']:,}",
+            ]
+            for number, reads in memories.items()
+        ]
+        paper = [
+            [f"the paper's {model}, layer {layer}", "262,144", "-", top1, "-"]
+            + [kl_u, kl_w, "-"]
+            for model, layers in paper_memory_usage().items()
+            for layer, (top1, kl_u, kl_w) in layers.items()
+        ]
+        few = any(
+            reads.figures["top1_reads"] < 5 * reads.num_slots
+            for reads in memories.values()
+        )
+        return [
+            page.note(
+                f"{self.reads.tokens:,} tokens of {self.data}, padding "
+                "excluded."
+                + (
+                    " Fewer than five top-1 reads a slot: usage would be "
+                    "higher on more text."
+                    if few
+                    else ""
+                )
+            ),
+            page.table(
+                [
+                    "memory",
+                    "slots",
+                    "used %",
+                    "top-1 used %",
+                    "per token %",
+                    "KL_u",
+                    "KL_w",
+                    "top-1 reads",
+                ],
+                [*rows, *paper],
+                paper=len(paper),
+            ),
+            page.note(
+                "Rows in italics are the paper's (table 2), of its models on "
+                "its data, not ours."
+            ),
+            page.picture(
+                drawn["slot_counts"],
+                "How often slots are read. A flat line is even use.",
+            ),
+            page.picture(
+                drawn["grids"],
+                "Reads of each slot on the grid of sub-keys. Stripes are "
+                "sub-keys that many queries like.",
+            ),
+            page.picture(
+                drawn["coverage"],
+                "Slots used by the first so many tokens. Where the curves "
+                "still rise, more text would show more use.",
+            ),
+        ]
+
+    def _classes(self, drawn):
+        no, yes = self.class_names
+        return [
+            page.note(
+                f"Top-1 reads of examples labelled {yes} against {no}. KL is "
+                f"KL({yes} || {no}), with half a read added to each slot of "
+                "the latter; outside is the share of the former's reads in "
+                "slots that the latter never reads."
+            ),
+            page.table(
+                ["model, layer", "KL", "outside %", "IoU", "reads"],
+                [
+                    [
+                        f"{model}, {number}",
+                        f"{figures['kl']:.3f}",
+                        f"{100 * figures['outside']:.1f}",
+                        f"{figures['iou']:.3f}",
+                        f"{figures['reads_0']:,} + {figures['reads_1']:,}",
+                    ]
+                    for model, layers in self.classes.items()
+                    for number, figures in layers.items()
+                ],
+            ),
+            page.picture(
+                drawn["classes"],
+                "How differently the classes read (as figure 4).",
+            ),
+        ]
+
+
+def _thinned(counts):
+    """The sorted counts at places that lie evenly on a logarithmic axis."""
+    ordered = np.sort(counts)[::-1]
+    places = np.unique(
+        np.geomspace(1, len(ordered), _KEPT_COUNTS).round().astype(int)
+    )
+    return [
+        {"rank": int(place), "reads": int(ordered[place - 1])}
+        for place in places
+    ]
