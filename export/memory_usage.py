@@ -9,10 +9,6 @@ import dataclasses
 import json
 import sys
 
-import tensorflow as tf
-
-# Has operations of models that take text.
-import tensorflow_text  # noqa: F401
 import tyro
 from tqdm import tqdm
 
@@ -20,6 +16,7 @@ from export.plain_text import read_lines
 from export.user_error import UserError
 from keras_pkm.metrics import MemoryUsage
 from keras_pkm.metrics import format_memory_usage
+from keras_pkm.models.memory_access import ServedModel
 from keras_pkm.models.memory_probe import usage_figures
 
 
@@ -70,65 +67,26 @@ def measure_usage(recipe: UsageRecipe) -> tuple[dict, int]:
         raise UserError(
             f"--batch-size must be at least 1, received {recipe.batch_size}"
         )
-    model = _load(recipe.model, "--model")
-    if "memory_access" not in model.signatures:
-        raise UserError(
-            f"--model must have a signature memory_access, but "
-            f"'{recipe.model}' has {', '.join(model.signatures)}: export a "
-            "model with memory"
-        )
-    access = model.signatures["memory_access"]
-    names = set(access.structured_input_signature[1])
-    preprocessor = None
-    if "input_word_ids" in names:
-        if recipe.preprocessor is None:
-            raise UserError(
-                f"--preprocessor is needed, because '{recipe.model}' takes no "
-                "text: pass the directory of an exported preprocessor"
-            )
-        preprocessor = _load(recipe.preprocessor, "--preprocessor")
-    metrics = {}
-    for first in tqdm(
-        range(0, len(lines), recipe.batch_size), "Usage", disable=None
-    ):
-        batch = tf.constant(lines[first : first + recipe.batch_size])
-        if preprocessor:
-            inputs = dict(preprocessor(batch))
-        else:
-            empty = tf.fill(tf.shape(batch), "")
-            inputs = dict.fromkeys(names, empty)
-            inputs[_of_a_line(names)] = batch
-        found = access(**inputs)
-        for name, slots in found.items():
-            if not name.startswith("slots_"):
-                continue
-            number = int(name.removeprefix("slots_"))
-            if number not in metrics:
-                num_slots = int(found[f"num_slots_{number}"])
-                metrics[number] = MemoryUsage(num_slots)
-            weights = found[f"weights_{number}"]
-            # The weights are 0 at padding, and sum to 1 elsewhere.
-            mask = tf.reduce_sum(weights, [-2, -1]) > 0
-            metrics[number].update_state(slots, weights, padding_mask=mask)
-    return usage_figures(dict(sorted(metrics.items()))), num_slots
-
-
-def _of_a_line(names):
-    """The input that a line of text is given as."""
-    return next(
-        name for name in ("sentences", "text", "context") if name in names
-    )
-
-
-def _load(path, flag):
     try:
-        return tf.saved_model.load(path)
-    except (OSError, ValueError, tf.errors.OpError) as error:
-        reason = " ".join(str(error).split())[:200]
+        model = ServedModel(recipe.model, recipe.preprocessor)
+    except ValueError as error:
         raise UserError(
-            f"{flag} must be the directory of an exported model, received "
-            f"'{path}': {reason}"
+            f"--model, or --preprocessor, cannot be used: {error}"
         ) from error
+    batches = [
+        lines[first : first + recipe.batch_size]
+        for first in range(0, len(lines), recipe.batch_size)
+    ]
+    metrics = {}
+    for access in model.read(tqdm(batches, "Usage", disable=None)):
+        if not metrics:
+            metrics = {
+                number: MemoryUsage(num_slots)
+                for number, num_slots in access.num_slots.items()
+            }
+        for number, (slots, weights) in access.memories.items():
+            metrics[number].update_state(slots, weights, access.is_token)
+    return usage_figures(metrics), max(access.num_slots.values())
 
 
 if __name__ == "__main__":

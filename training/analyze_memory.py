@@ -7,6 +7,7 @@ SVG, and `report.json` with every number.
 """
 
 import dataclasses
+import itertools
 import logging
 import pathlib
 import sys
@@ -16,6 +17,8 @@ from typing import Literal
 import tyro
 from tqdm import tqdm
 
+from keras_pkm.models.memory_access import ServedModel
+from keras_pkm.models.memory_access import read_backbone
 from training.bad_rows import BadRows
 from training.class_reads import compare_classes
 from training.corpus import open_corpus
@@ -25,7 +28,6 @@ from training.labelled_data import dev_batches
 from training.labelled_data import encode_texts
 from training.masked_lm_data import held_out_batches
 from training.masking import Masking
-from training.memory_reads import accesses_of
 from training.memory_reads import collect_reads
 from training.memory_report import MemoryReport
 from training.pretrained_model import load_pretrained
@@ -47,13 +49,16 @@ _KEPT_TOKENS = 500_000
 class AnalysisRecipe:
     """Show how a model uses its memories."""
 
-    # The directory of a run, whose best model it is, or a preset with memory.
+    # The directory of a run, whose best model it is; a preset with memory; or
+    # an exported model, of which the tokens are not known.
     model: str
     # Held-out text: files or globs separated by commas, tfds:NAME, or
     # python-docs.
     data: str
     # Directory of the report: new, or empty.
     out: pathlib.Path
+    # Directory of an exported preprocessor, for exported encoders.
+    preprocessor: str | None = None
     # Directory of prepared tfds data. With it nothing is downloaded.
     data_dir: str | None = None
     # Tokens of an input. Default: as many as the model takes, at most 512.
@@ -103,34 +108,33 @@ def analyze(recipe: AnalysisRecipe) -> MemoryReport:
             f"--out must be new or empty, but '{recipe.out}' is not: pass "
             "another one, or remove it"
         )
-    runs = recipe.runs
-    if not runs and is_pretraining_run(recipe.model):
-        runs = (recipe.model,)
+    is_run = is_pretraining_run(recipe.model)
     curves = {
         f"{pathlib.Path(run).name}, {stage}": lines
-        for run in runs
+        for run in recipe.runs or ((recipe.model,) if is_run else ())
         for stage, lines in read_curves(run).items()
     }
-    model = _load(recipe.model, "--model")
     corpus = open_corpus(recipe.data, recipe.data_dir)
     corpus.check()
-    reads = _read_text(recipe, model, corpus)
-    class_names, classes = _compare_classes(recipe, model)
-    report = MemoryReport(
-        model=pathlib.Path(recipe.model).name,
-        data=corpus.name,
-        reads=reads,
-        readers={
+    readers, class_names, classes = {}, None, {}
+    if (pathlib.Path(recipe.model) / "saved_model.pb").exists():
+        reads = _ask_served_model(recipe, corpus)
+    else:
+        model = _load(recipe.model, "--model")
+        reads = _read_text(recipe, model, corpus)
+        readers = {
             number: find_readers(
                 reads.token_ids, reads.is_token, memory.top1, model.tokenizer
             )
             for number, memory in reads.memories.items()
-        },
-        staleness=(
-            read_staleness(recipe.model)
-            if is_pretraining_run(recipe.model)
-            else {}
-        ),
+        }
+        class_names, classes = _compare_classes(recipe, model)
+    report = MemoryReport(
+        model=pathlib.Path(recipe.model).name,
+        data=corpus.name,
+        reads=reads,
+        readers=readers,
+        staleness=read_staleness(recipe.model) if is_run else {},
         curves=curves,
         classes=classes,
         class_names=class_names,
@@ -138,6 +142,32 @@ def analyze(recipe: AnalysisRecipe) -> MemoryReport:
     report.write(recipe.out)
     print(f"The report is in {recipe.out / 'report.html'}.")
     return report
+
+
+def _ask_served_model(recipe, corpus):
+    if recipe.task is not None:
+        raise UserError(
+            "--task needs a model that was not exported: pass the run that it "
+            "was exported from"
+        )
+    try:
+        model = ServedModel(recipe.model, recipe.preprocessor)
+    except ValueError as error:
+        raise UserError(
+            f"--model, or --preprocessor, cannot be used: {error}"
+        ) from error
+    lines = (
+        line.strip() for document in corpus for line in document.split("\n")
+    )
+    lines = itertools.islice(filter(None, lines), recipe.limit)
+
+    def batches():
+        while batch := list(itertools.islice(lines, recipe.batch_size)):
+            yield batch
+
+    return collect_reads(
+        model.read(tqdm(batches(), "Reading", disable=None)), kept_tokens=0
+    )
 
 
 def _load(name, flag):
@@ -174,7 +204,9 @@ def _read_text(recipe, model, corpus):
             ),
         )
         return collect_reads(
-            accesses_of(model.backbone, tqdm(batches, "Reading", disable=None)),
+            read_backbone(
+                model.backbone, tqdm(batches, "Reading", disable=None)
+            ),
             kept_tokens=_KEPT_TOKENS,
         )
 
@@ -197,7 +229,7 @@ def _compare_classes(recipe, model):
         )
         data = encode_texts(examples, preprocessor, f"{task.title}, {name}")
         classes[name] = compare_classes(
-            accesses_of(
+            read_backbone(
                 some.backbone, dev_batches(data, batch_size=recipe.batch_size)
             ),
             examples.labels,

@@ -5,11 +5,11 @@ from collections.abc import Iterable
 import numpy as np
 
 from keras_pkm.metrics import ClassMemoryUsage
-from training.memory_reads import Access
+from keras_pkm.models.memory_access import MemoryAccess
 
 
 def compare_classes(
-    accesses: Iterable[Access], labels: np.ndarray
+    accesses: Iterable[MemoryAccess], labels: np.ndarray
 ) -> dict[int, dict[str, float]]:
     """Compares what is read for examples of class 0 and of class 1.
 

@@ -3,36 +3,16 @@
 import dataclasses
 from collections.abc import Iterable
 
-import keras
 import numpy as np
-import tensorflow as tf
 
 from keras_pkm.metrics import MemoryUsage
 from keras_pkm.metrics.top1_slots import top1_slots
+from keras_pkm.models.memory_access import MemoryAccess
 from keras_pkm.models.memory_probe import usage_figures
 
 # Growth of the tokens between two points of a coverage curve.
 _GROWTH = 1.25
 _FIRST_POINT = 64
-
-
-@dataclasses.dataclass(frozen=True)
-class Access:
-    """What was read for one batch.
-
-    Attributes:
-        token_ids: int array of shape `(batch, length)`, or None where they are
-            not known.
-        is_token: bool array of the same shape, false at padding.
-        memories: By the number of the layer, slots and weights, arrays of shape
-            `(batch, length, num_heads, top_k)`.
-        num_slots: By the number of the layer.
-    """
-
-    token_ids: np.ndarray | None
-    is_token: np.ndarray
-    memories: dict[int, tuple[np.ndarray, np.ndarray]]
-    num_slots: dict[int, int]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,45 +57,13 @@ class TextReads:
     is_token: np.ndarray | None
 
 
-def accesses_of(backbone, batches: Iterable) -> Iterable[Access]:
-    """Yields what a backbone reads for each batch of features.
-
-    Args:
-        backbone: backbone with `memory_outputs`.
-        batches: of features, or tuples that begin with them.
-    """
-    model = keras.Model(backbone.inputs, backbone.memory_outputs)
-    num_slots = {
-        number: backbone.transformer_layers[
-            number - 1
-        ].product_key_memory.num_slots
-        for number in backbone.memory_outputs
-    }
-
-    @tf.function(reduce_retracing=True)
-    def step(features):
-        return model(
-            {name: features[name] for name in backbone.input}, training=False
-        )
-
-    for batch in batches:
-        features = batch[0] if isinstance(batch, tuple) else batch
-        yield Access(
-            np.asarray(features["token_ids"]),
-            np.asarray(features["padding_mask"], bool),
-            {
-                number: (np.asarray(slots), np.asarray(weights))
-                for number, (slots, weights) in step(features).items()
-            },
-            num_slots,
-        )
-
-
-def collect_reads(accesses: Iterable[Access], kept_tokens: int) -> TextReads:
+def collect_reads(
+    accesses: Iterable[MemoryAccess], kept_tokens: int
+) -> TextReads:
     """Counts what was read.
 
     Args:
-        accesses: at least one `Access`.
+        accesses: at least one `MemoryAccess`.
         kept_tokens: Of about so many tokens, which slots they read is kept.
     """
     tokens = kept = 0

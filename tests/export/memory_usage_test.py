@@ -64,14 +64,17 @@ def test_refused(exports, text, tmp_path, capsys):
     empty = tmp_path / "empty.txt"
     empty.write_text("\n \n")
     for args, message in (
-        (f"{exports / 'encoder'} --text {text}", "--preprocessor is needed"),
+        (
+            f"{exports / 'encoder'} --text {text}",
+            "takes no text: pass a preprocessor",
+        ),
         (
             f"{exports / 'preprocessor'} --text {text}",
-            "signature memory_access",
+            "has no signature memory_access",
         ),
         (
             f"{tmp_path} --text {text}",
-            "--model must be the directory of an exp",
+            "is not the directory of an exported model",
         ),
         (f"{exports / 'mlm'} --text {empty}", "must hold text"),
         (f"{exports / 'mlm'} --text no.txt", "'no.txt' is not (No such"),

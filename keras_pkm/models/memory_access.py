@@ -1,0 +1,156 @@
+"""What models read in their memories, batch by batch."""
+
+import dataclasses
+from collections.abc import Iterable
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+
+@dataclasses.dataclass(frozen=True)
+class MemoryAccess:
+    """What was read for one batch.
+
+    Attributes:
+        token_ids: int array of shape `(batch, length)`, or None where they are
+            not known.
+        is_token: bool array of the same shape, false at padding.
+        memories: By the number of the layer, counted from 1, slots and weights,
+            arrays of shape `(batch, length, num_heads, top_k)`.
+        num_slots: Slots of each memory, by the number of the layer.
+    """
+
+    token_ids: np.ndarray | None
+    is_token: np.ndarray
+    memories: dict[int, tuple[np.ndarray, np.ndarray]]
+    num_slots: dict[int, int]
+
+
+def read_backbone(backbone, batches: Iterable) -> Iterable[MemoryAccess]:
+    """Yields what a backbone reads.
+
+    Args:
+        backbone: backbone with `memory_outputs`.
+        batches: of its features, or of tuples that begin with them.
+    """
+    model = keras.Model(backbone.inputs, backbone.memory_outputs)
+    num_slots = {
+        number: backbone.transformer_layers[
+            number - 1
+        ].product_key_memory.num_slots
+        for number in backbone.memory_outputs
+    }
+
+    @tf.function(reduce_retracing=True)
+    def read(features):
+        return model(features, training=False)
+
+    for batch in batches:
+        features = batch[0] if isinstance(batch, tuple) else batch
+        features = {name: features[name] for name in backbone.input}
+        yield MemoryAccess(
+            np.asarray(features["token_ids"]),
+            np.asarray(features["padding_mask"], bool),
+            {
+                number: (np.asarray(slots), np.asarray(weights))
+                for number, (slots, weights) in read(features).items()
+            },
+            num_slots,
+        )
+
+
+class ServedModel:
+    """An exported model with memory, asked as its clients ask it.
+
+    Args:
+        path: of a SavedModel that `export/saved_model.py` wrote.
+        preprocessor: optional path of an exported preprocessor. Encoders need
+            it, because they take no text.
+
+    Raises:
+        ValueError: a path is not that of such a model, or `preprocessor` is
+            missing.
+    """
+
+    def __init__(self, path, preprocessor=None):
+        # They hold the function that is asked.
+        self._model = _load(path)
+        self._preprocessor = None
+        if "memory_access" not in self._model.signatures:
+            raise ValueError(
+                f"'{path}' has no signature memory_access, only "
+                f"{', '.join(self._model.signatures)}: export a model with "
+                "memory"
+            )
+        self._access = self._model.signatures["memory_access"]
+        self._inputs = set(self._access.structured_input_signature[1])
+        if "input_word_ids" in self._inputs:
+            if preprocessor is None:
+                raise ValueError(
+                    f"'{path}' takes no text: pass a preprocessor, the "
+                    "directory of an exported one"
+                )
+            self._preprocessor = _load(preprocessor)
+
+    def read(self, batches: Iterable) -> Iterable[MemoryAccess]:
+        """Yields what the model reads.
+
+        Args:
+            batches: of lists of str. Each is an input of its own, a question
+                answerer's context, or a pair's first text.
+        """
+        for batch in batches:
+            text = tf.constant(batch)
+            if self._preprocessor:
+                inputs = dict(self._preprocessor(text))
+            else:
+                inputs = dict.fromkeys(
+                    self._inputs, tf.fill(tf.shape(text), "")
+                )
+                name = next(
+                    name
+                    for name in ("sentences", "text", "context")
+                    if name in self._inputs
+                )
+                inputs[name] = text
+            yield _access_of(
+                {
+                    name: value.numpy()
+                    for name, value in self._access(**inputs).items()
+                },
+                inputs.get("input_word_ids"),
+            )
+
+
+def _access_of(found, token_ids):
+    numbers = sorted(
+        int(name.removeprefix("num_slots_"))
+        for name in found
+        if name.startswith("num_slots_")
+    )
+    memories = {
+        number: (found[f"slots_{number}"], found[f"weights_{number}"])
+        for number in numbers
+    }
+    # The weights are 0 at padding, and sum to 1 elsewhere.
+    _, weights = memories[numbers[0]]
+    return MemoryAccess(
+        None if token_ids is None else token_ids.numpy(),
+        weights.sum((-2, -1)) > 0,
+        memories,
+        {number: int(found[f"num_slots_{number}"]) for number in numbers},
+    )
+
+
+def _load(path):
+    # Has operations of models that take text.
+    import tensorflow_text  # noqa: F401
+
+    try:
+        return tf.saved_model.load(str(path))
+    except (OSError, ValueError, tf.errors.OpError) as error:
+        reason = " ".join(str(error).split())[:200]
+        raise ValueError(
+            f"'{path}' is not the directory of an exported model: {reason}"
+        ) from error

@@ -1,0 +1,279 @@
+"""The report on memories: its numbers, recomputed from raw reads in numpy."""
+
+import csv
+import json
+import math
+import subprocess
+import sys
+
+import keras
+import numpy as np
+import pytest
+
+from tests.training.tiny_run import ROOT
+from tests.training.tiny_run import TINY
+from tests.training.tiny_run import run
+from tests.training.tiny_run import write_corpus
+from training import analyze_memory
+from training.corpus import open_corpus
+from training.masked_lm_data import held_out_batches
+from training.masking import Masking
+from training.pretrained_model import load_pretrained
+from training.tokenizing import tokenize_and_pack
+
+
+@pytest.fixture(scope="module")
+def work(tmp_path_factory):
+    """A run, text, and GLUE's directory with a labelled set."""
+    root = tmp_path_factory.mktemp("work")
+    corpus = write_corpus(root / "corpus.txt")
+    args = [*TINY, "--steps", "6", "--evaluate-every", "2"]
+    result = run("--corpus", corpus, *args, "--run-dir", str(root / "run"))
+    assert result.returncode == 0, result.stderr
+    glue = root / "glue" / "SST-2"
+    glue.mkdir(parents=True)
+    for split, count in (("train", 4), ("dev", 11)):
+        rows = [
+            f"{'bat' if i % 3 else 'cing den'} fould\t{i % 2}\n"
+            for i in range(count)
+        ]
+        (glue / f"{split}.tsv").write_text("sentence\tlabel\n" + "".join(rows))
+    return root
+
+
+@pytest.fixture(scope="module")
+def report(work):
+    args = f"--model {work / 'run'} --data {work / 'corpus.txt'} "
+    args += f"--out {work / 'report'} --limit 37 --batch-size 8 --seed 3 "
+    args += f"--task sst2 --glue {work / 'glue'} --fine-tuned {work / 'run'}"
+    assert analyze_memory.main(args.split()) == 0
+    return json.loads((work / "report" / "report.json").read_text())
+
+
+def raw_reads(model, batches):
+    """Slots and weights of all tokens, one row each, and the ids."""
+    backbone = model.backbone
+    probe = keras.Model(backbone.inputs, backbone.memory_outputs[2])
+    found = []
+    for features, *_ in batches:
+        inputs = {name: features[name] for name in backbone.input}
+        slots, weights = probe(inputs, training=False)
+        mask = np.array(features["padding_mask"], bool)
+        ids = np.array(features["token_ids"])
+        found.append(
+            (np.array(slots)[mask], np.array(weights)[mask], ids[mask])
+        )
+    return (np.concatenate(part) for part in zip(*found))
+
+
+@pytest.fixture(scope="module")
+def reads(work):
+    model = load_pretrained(str(work / "run"), None)
+    length = model.backbone.max_sequence_length
+    packed = tokenize_and_pack(
+        open_corpus(str(work / "corpus.txt"), None),
+        model.tokenizer,
+        length,
+        str(work / "packed"),
+        progress_label=None,
+    )[:37]
+    masking = Masking.from_tokenizer(model.tokenizer, length, 0.15)
+    return raw_reads(
+        model,
+        held_out_batches(packed, batch_size=8, seed=3, masking=masking),
+    )
+
+
+def test_usage(report, reads):
+    slots, weights, ids = reads
+    memory = report["memories"]["2"]
+    assert report["tokens"] == len(ids) > 300
+    assert memory["num_slots"] == 64
+
+    def divergence(x):
+        p = x[x > 0] / x.sum()
+        return math.log(64) + (p * np.log(p)).sum()
+
+    read = np.bincount(slots.reshape(-1), minlength=64)
+    # The search gives each head's slots with the best one first.
+    top1 = np.bincount(slots[..., 0].reshape(-1), minlength=64)
+    best_head = weights[..., 0].argmax(1)
+    per_token = slots[np.arange(len(slots)), best_head, 0]
+    weight = np.zeros(64)
+    np.add.at(weight, slots.reshape(-1), weights.reshape(-1).astype(float))
+    expected = {
+        "mu": np.mean(read > 0),
+        "top1_mu": np.mean(top1 > 0),
+        "top1_token_mu": len(set(per_token.tolist())) / 64,
+        "kl_u": divergence(read),
+        "kl_w": divergence(weight),
+        "top1_reads": top1.sum(),
+    }
+    for name, value in expected.items():
+        assert memory[name] == pytest.approx(value, rel=1e-9), name
+    for name, counts in (("sorted_reads", read), ("sorted_top1", top1)):
+        ordered = np.sort(counts)[::-1]
+        assert memory[name][0]["rank"] == 1 and memory[name][-1]["rank"] == 64
+        for point in memory[name]:
+            assert point["reads"] == ordered[point["rank"] - 1]
+
+
+def test_coverage(report, reads):
+    slots, _, ids = reads
+    points = report["memories"]["2"]["coverage"]
+    assert len(points) > 2 and points[-1]["tokens"] == len(ids)
+    for point in points:
+        some = slots[: point["tokens"]]
+        assert point["mu"] == len(set(some.reshape(-1).tolist())) / 64
+        assert (
+            point["top1_mu"] == len(set(some[..., 0].reshape(-1).tolist())) / 64
+        )
+
+
+def test_readers(report, reads, work):
+    slots, _, ids = reads
+    tokenizer = load_pretrained(str(work / "run"), None).tokenizer
+    readers = report["memories"]["2"]["readers"]
+    top1 = slots[..., 0]
+    counts = np.bincount(top1.reshape(-1), minlength=64)
+    assert [reader["reads"] for reader in readers] == sorted(
+        counts[counts > 0].tolist(), reverse=True
+    )[:20]
+    for reader in readers[:5]:
+        # Each head's read counts, so a token may count twice.
+        tokens = np.repeat(ids, top1.shape[1])[
+            (top1 == reader["slot"]).reshape(-1)
+        ]
+        assert len(tokens) == reader["reads"]
+        telling = []
+        for token in set(tokens.tolist()):
+            p, q = np.mean(tokens == token), np.mean(ids == token)
+            telling.append((p * math.log(p / q), token, p, p / q))
+        telling.sort(key=lambda row: (-row[0], row[1]))
+        for found, (_, token, share, lift) in zip(reader["tokens"], telling):
+            assert found["token"] == tokenizer.id_to_token(token)
+            assert found["share"] == pytest.approx(share)
+            assert found["lift"] == pytest.approx(lift)
+        for _, middle, _ in reader["contexts"]:
+            assert middle
+
+
+def test_staleness_and_curves(report, work):
+    logs = work / "run" / "logs"
+    last = np.full(64, -1)
+    assert list(report["staleness"]["2"]) == ["2", "4", "6"]
+    for step in (2, 4, 6):
+        with np.load(logs / "resm-slots" / f"step-{step}.npz") as file:
+            last[file["2/top1"] > 0] = step
+        expected = {
+            "never" if some < 0 else str(some): float(np.mean(last == some))
+            for some in sorted(set(last.tolist()))
+        }
+        assert report["staleness"]["2"][str(step)] == expected
+
+    assert list(report["curves"]) == ["run, plain", "run, +Init resm"]
+    curves = report["curves"]["run, +Init resm"]
+    with open(logs / "resm.csv") as file:
+        held_out = [
+            float(row["val_perplexity"]) for row in csv.DictReader(file)
+        ]
+    assert curves["held_out"] == [
+        [2 * i, value] for i, value in enumerate(held_out, 1)
+    ]
+    assert [step for step, _ in curves["training"]] == [1, 2, 3, 4, 5, 6]
+    with open(logs / "resm.csv") as file:
+        epochs = [float(row["perplexity"]) for row in csv.DictReader(file)]
+    for epoch, mean in enumerate(epochs):
+        pair = [value for _, value in curves["training"]][2 * epoch :][:2]
+        assert np.prod(pair) ** 0.5 == pytest.approx(mean, rel=1e-4)
+
+
+def test_classes(report, work):
+    model = load_pretrained(str(work / "run"), None)
+    preprocessor = model.family.preprocessor(
+        model.tokenizer, sequence_length=model.backbone.max_sequence_length
+    )
+    lines = (work / "glue" / "SST-2" / "dev.tsv").read_text().splitlines()[1:]
+    texts, labels = zip(*(line.split("\t") for line in lines))
+    counts = []
+    for label in "01":
+        some = [text for text, other in zip(texts, labels) if other == label]
+        slots, _, _ = raw_reads(model, [(preprocessor(some),)])
+        counts.append(np.bincount(slots[..., 0].reshape(-1), minlength=64))
+    no, yes = counts[0] / counts[0].sum(), counts[1] / counts[1].sum()
+    smoothed = (counts[0] + 0.5) / (counts[0] + 0.5).sum()
+    used = yes > 0
+    expected = {
+        "kl": np.sum(yes[used] * np.log(yes[used] / smoothed[used])),
+        "outside": yes[counts[0] == 0].sum(),
+        "iou": np.minimum(no, yes).sum() / np.maximum(no, yes).sum(),
+        "reads_0": counts[0].sum(),
+        "reads_1": counts[1].sum(),
+    }
+    assert report["class_names"] == ["negative", "positive"]
+    # The same model twice.
+    for name in ("pretrained", "fine-tuned"):
+        assert report["classes"][name]["2"] == pytest.approx(expected)
+
+
+def test_files(report, work):
+    names = {path.name for path in (work / "report").iterdir()}
+    plots = "slot_counts grids coverage staleness curves classes".split()
+    assert names == {
+        "report.html",
+        "report.json",
+        *(f"{plot}.{kind}" for plot in plots for kind in ("png", "svg")),
+    }
+    page = (work / "report" / "report.html").read_text()
+    assert page.count("<img ") == len(plots)
+    # Opens offline: nothing is fetched, nothing runs.
+    assert "http" not in page.replace("http-equiv", "")
+    assert "<script" not in page
+    memory = report["memories"]["2"]
+    assert f"<td>{memory['kl_u']:.2f}</td>" in page
+    assert "the paper&#x27;s +Init+ResM, layer 8" in page
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ("--model nothing", "--model must be a run directory"),
+        ("--out {work}", "--out must be new or empty"),
+        ("--runs {work}", "--runs must be directories of pretraining runs"),
+        ("--model {work}/run/plain", "--model must have a memory"),
+        ("--sequence-length 99", "at most the model's 16, received 99"),
+    ],
+)
+def test_mistakes(work, tmp_path, capsys, flags, message):
+    args = f"--model {work / 'run'} --data {work / 'corpus.txt'} "
+    args += f"--out {tmp_path / 'out'} {flags.format(work=work)}"
+    assert analyze_memory.main(args.split()) == 2
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_exported_model(work, tmp_path):
+    """Its reads are those of the model, of the same lines without masks."""
+    exported, out = tmp_path / "served", tmp_path / "report"
+    script = ROOT / "export" / "saved_model.py"
+    subprocess.run(
+        [sys.executable, str(script), "--model", str(work / "run")]
+        + ["--what", "mlm", "--out", str(exported)],
+        check=True,
+        capture_output=True,
+    )
+    args = f"--model {exported} --data {work / 'corpus.txt'} --out {out}"
+    assert analyze_memory.main([*args.split(), "--limit", "50"]) == 0
+    served = json.loads((out / "report.json").read_text())
+    model = load_pretrained(str(work / "run"), None)
+    text = (work / "corpus.txt").read_text().split("\n")
+    lines = [line for line in text if line][:50]
+    preprocessor = model.family.preprocessor(
+        model.tokenizer, sequence_length=model.backbone.max_sequence_length
+    )
+    slots, _, ids = raw_reads(model, [(preprocessor(lines),)])
+    assert served["tokens"] == len(ids)
+    used = len(set(slots[..., 0].reshape(-1).tolist())) / 64
+    assert served["memories"]["2"]["top1_mu"] == pytest.approx(used, abs=0.04)
+    assert served["memories"]["2"]["readers"] == []
+    assert analyze_memory.main([*args.split(), "--task", "sst2"]) == 2
