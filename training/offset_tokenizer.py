@@ -5,6 +5,7 @@ vocabulary in the package `tokenizers` gives the same ids, with their places.
 """
 
 import keras_hub
+from tokenizers import Regex
 from tokenizers import Tokenizer
 from tokenizers import models
 from tokenizers import normalizers
@@ -12,6 +13,15 @@ from tokenizers import pre_tokenizers
 from tokenizers import processors
 
 from training.user_error import UserError
+
+# As keras-hub splits words, but that it knows no space beyond ASCII: there, a
+# no-break space makes one unknown word of two known ones.
+_SPACES = r"[\p{Z}\p{Cc}\p{Cf}]"
+_WORDS_OF_THEIR_OWN = (
+    r"[!-/:-@\[-`{-~\p{P}\x{4E00}-\x{9FFF}\x{3400}-\x{4DBF}"
+    r"\x{20000}-\x{2A6DF}\x{2A700}-\x{2B73F}\x{2B740}-\x{2B81F}"
+    r"\x{2B820}-\x{2CEAF}\x{F900}-\x{FAFF}\x{2F800}-\x{2FA1F}]"
+)
 
 
 def make_offset_tokenizer(
@@ -49,10 +59,14 @@ def _word_piece(tokenizer):
             continuing_subword_prefix=tokenizer.suffix_indicator,
         )
     )
-    result.normalizer = normalizers.BertNormalizer(
-        lowercase=False, strip_accents=tokenizer.strip_accents
-    )
-    words = [pre_tokenizers.BertPreTokenizer()]
+    if tokenizer.strip_accents:
+        result.normalizer = normalizers.Sequence(
+            [normalizers.NFD(), normalizers.Replace(Regex(r"\p{Mn}"), "")]
+        )
+    words = [
+        pre_tokenizers.Split(Regex(_SPACES), "removed"),
+        pre_tokenizers.Split(Regex(_WORDS_OF_THEIR_OWN), "isolated"),
+    ]
     if tokenizer.lowercase:
         words.append(pre_tokenizers.PreTokenizer.custom(_FoldCase()))
     result.pre_tokenizer = pre_tokenizers.Sequence(words)

@@ -1,6 +1,7 @@
 """From any text to masked batches: what must hold, whatever the text is."""
 
 import math
+import unicodedata
 
 import numpy as np
 from hypothesis import HealthCheck
@@ -9,6 +10,7 @@ from hypothesis import given
 from hypothesis import settings
 from hypothesis import strategies as st
 
+from tests.training.offset_tokenizer_test import DISPUTED
 from training.masked_lm_data import training_batches
 from training.masking import Masking
 from training.text_files import read_documents
@@ -17,8 +19,14 @@ from training.user_error import UserError
 
 LENGTH = 12
 
-# Lines of any characters but those that UTF-8 cannot hold.
-line = st.text(st.characters(codec="utf-8"), max_size=60)
+# Lines of any characters but those that UTF-8 cannot hold, and those of which
+# libraries disagree: without a meaning yet, or given one lately.
+line = st.text(
+    st.characters(
+        codec="utf-8", exclude_categories=["Cn"], exclude_characters=DISPUTED
+    ),
+    max_size=60,
+)
 texts = st.lists(
     st.one_of(
         line,
@@ -38,6 +46,14 @@ texts = st.lists(
     ),
     max_size=8,
 )
+
+
+def plain_spaces(text):
+    """The text as keras-hub splits it where we do: it knows ASCII's alone."""
+    return "".join(
+        " " if unicodedata.category(some).startswith("Z") else some
+        for some in text
+    )
 
 
 def pack(text, tokenizer, path):
@@ -78,7 +94,7 @@ def test_any_text(lines, tokenizer, tmp_path):
         token
         for document in documents
         for part in document.splitlines()
-        for token in np.array(tokenizer(part)).tolist()
+        for token in np.array(tokenizer(plain_spaces(part))).tolist()
     ]
     assert [t for t in rows.ravel().tolist() if t not in special] == expected
 
