@@ -71,6 +71,9 @@ class FinetuningRecipe:
     epochs: int | None = None
     # Examples in a batch, over all devices. (The paper does not say.)
     batch_size: int = 32
+    # Put examples of about the same length into a batch: less padding, so much
+    # faster where lengths differ, but other batches.
+    group_by_length: bool = False
     # Peak learning rate. Default: 2e-5 for GLUE, 5e-5 for SQuAD.
     learning_rate: float | None = None
     # Peak learning rate of the memory values. Default: ten times the other.

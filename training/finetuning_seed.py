@@ -75,6 +75,7 @@ def train_seed(
                 seed=seed,
                 first_step=checkpoint.step,
                 num_steps=steps - checkpoint.step,
+                group_by_length=recipe.group_by_length,
             ),
             initial_epoch=first_epoch,
             epochs=epochs,

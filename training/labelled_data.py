@@ -8,9 +8,12 @@ import tensorflow as tf
 from tqdm import tqdm
 
 from training.glue import GlueExamples
+from training.row_order import rows_of_like_length
 from training.row_order import shuffled_rows
 
 _TEXTS_PER_BATCH = 1024
+# Of the lengths of training batches, so that few shapes occur.
+_LENGTH_MULTIPLE = 8
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,11 +72,13 @@ def training_batches(
     seed: int,
     first_step: int = 0,
     num_steps: int | None = None,
+    group_by_length: bool = False,
 ) -> tf.data.Dataset:
     """Returns shuffled batches of features and labels.
 
     The order is that of `training.row_order`: a run that continues at
-    `first_step` sees what an uninterrupted one sees.
+    `first_step` sees what an uninterrupted one sees. Padding that all rows of a
+    batch have in common is cut off.
 
     Args:
         data: `Labelled`.
@@ -82,12 +87,21 @@ def training_batches(
         first_step: int. The number of batches to leave out. Defaults to `0`.
         num_steps: int or None. The number of batches. Defaults to `None`:
             without end.
+        group_by_length: bool. Put rows of about the same length into a batch.
+            Defaults to `False`.
     """
 
     def batch(step):
-        rows, _ = shuffled_rows(len(data), batch_size, seed, step)
-        return _read(data, rows, batch_size)
+        if group_by_length:
+            rows = rows_of_like_length(
+                lengths, batch_size, seed, step, last_step
+            )
+        else:
+            rows, _ = shuffled_rows(len(data), batch_size, seed, step)
+        return _read(data, rows, batch_size, trim=True)
 
+    if group_by_length:
+        lengths = tf.constant(data.features["padding_mask"].sum(axis=1))
     last_step = np.iinfo(np.int64).max // batch_size
     if num_steps is not None:
         last_step = first_step + num_steps
@@ -119,16 +133,29 @@ def dev_batches(data: Labelled, *, batch_size: int) -> tf.data.Dataset:
     return steps.map(batch, tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)
 
 
-def _read(data, rows, batch_size):
+def _read(data, rows, batch_size, trim=False):
     """Reads rows when the graph runs: the examples are no part of it."""
     arrays = (data.features, data.labels)
     flat = keras.tree.flatten(arrays)
+
+    def read(rows):
+        found = [array[rows] for array in flat]
+        if not trim:
+            return found
+        mask = keras.tree.pack_sequence_as(arrays, found)[0]["padding_mask"]
+        used = np.flatnonzero(mask.any(axis=0))[-1] + 1
+        length = -(-used // _LENGTH_MULTIPLE) * _LENGTH_MULTIPLE
+        return [
+            array[:, :length] if array.ndim > 1 else array for array in found
+        ]
+
     read = tf.numpy_function(
-        lambda rows: [array[rows] for array in flat],
+        read,
         [rows],
         [tf.as_dtype(array.dtype) for array in flat],
         stateful=False,
     )
     for tensor, array in zip(read, flat):
-        tensor.set_shape((batch_size, *array.shape[1:]))
+        shape = [None] if trim else array.shape[1:]
+        tensor.set_shape((batch_size, *(shape if array.ndim > 1 else ())))
     return keras.tree.pack_sequence_as(arrays, read)

@@ -14,13 +14,11 @@ from tokenizers import processors
 
 from training.user_error import UserError
 
-# As keras-hub splits words, but that it knows no space beyond ASCII: there, a
-# no-break space makes one unknown word of two known ones.
-_SPACES = r"[\p{Z}\p{Cc}\p{Cf}]"
-_WORDS_OF_THEIR_OWN = (
-    r"[!-/:-@\[-`{-~\p{P}\x{4E00}-\x{9FFF}\x{3400}-\x{4DBF}"
-    r"\x{20000}-\x{2A6DF}\x{2A700}-\x{2B73F}\x{2B740}-\x{2B81F}"
-    r"\x{2B820}-\x{2CEAF}\x{F900}-\x{FAFF}\x{2F800}-\x{2FA1F}]"
+# keras-hub's patterns, which say where words begin and end.
+from keras_hub.src.tokenizers.word_piece_tokenizer import (  # isort: skip
+    PUNCTUATION_AND_CJK_REGEX,
+    PUNCTUATION_REGEX,
+    WHITESPACE_REGEX,
 )
 
 
@@ -59,13 +57,20 @@ def _word_piece(tokenizer):
             continuing_subword_prefix=tokenizer.suffix_indicator,
         )
     )
+    words_of_their_own = (
+        PUNCTUATION_AND_CJK_REGEX
+        if tokenizer.split_on_cjk
+        else PUNCTUATION_REGEX
+    )
     if tokenizer.strip_accents:
         result.normalizer = normalizers.Sequence(
             [normalizers.NFD(), normalizers.Replace(Regex(r"\p{Mn}"), "")]
         )
+    # Its spaces mean those beyond ASCII too here: TensorFlow's do not, and make
+    # one unknown word of two known ones.
     words = [
-        pre_tokenizers.Split(Regex(_SPACES), "removed"),
-        pre_tokenizers.Split(Regex(_WORDS_OF_THEIR_OWN), "isolated"),
+        pre_tokenizers.Split(Regex(WHITESPACE_REGEX), "removed"),
+        pre_tokenizers.Split(Regex(words_of_their_own), "isolated"),
     ]
     if tokenizer.lowercase:
         words.append(pre_tokenizers.PreTokenizer.custom(_FoldCase()))

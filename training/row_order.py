@@ -3,6 +3,9 @@
 import numpy as np
 import tensorflow as tf
 
+# Batches whose rows are sorted by length together: enough for little padding.
+POOL_STEPS = 64
+
 
 def shuffled_rows(
     num_rows: int, batch_size: int, seed: int, step: tf.Tensor
@@ -32,6 +35,44 @@ def shuffled_rows(
         max_index=tf.fill([batch_size], np.int64(num_rows - 1)),
     )
     return rows, positions
+
+
+def rows_of_like_length(
+    lengths: tf.Tensor,
+    batch_size: int,
+    seed: int,
+    step: tf.Tensor,
+    last_step: int,
+) -> tf.Tensor:
+    """As `shuffled_rows`, with rows of about the same length in a batch.
+
+    Each pool of `POOL_STEPS` batches holds the rows that it would hold with
+    `shuffled_rows`. They are sorted by length before they are cut into batches,
+    whose order is random again.
+
+    Args:
+        lengths: int tensor of shape `(num_rows,)`. Of each row.
+        batch_size: int. Rows of a batch.
+        seed: int. Of the order.
+        step: int64 scalar. The batch's number.
+        last_step: int. The number of batches in all: the last pool may be
+            smaller.
+
+    Returns:
+        int64 tensor of shape `(batch_size,)`.
+    """
+    pool, place = step // POOL_STEPS, step % POOL_STEPS
+    steps = tf.minimum(np.int64(POOL_STEPS), last_step - pool * POOL_STEPS)
+    rows, _ = shuffled_rows(
+        int(lengths.shape[0]), POOL_STEPS * batch_size, seed, pool
+    )
+    rows = rows[: steps * batch_size]
+    rows = tf.gather(rows, tf.argsort(tf.gather(lengths, rows), stable=True))
+    place = tf.raw_ops.RandomIndexShuffle(
+        index=place, seed=tf.stack([seed, pool, 0]), max_index=steps - 1
+    )
+    first = place * batch_size
+    return tf.ensure_shape(rows[first : first + batch_size], [batch_size])
 
 
 def seeds(seed: int, numbers: tf.Tensor) -> tf.Tensor:

@@ -12,7 +12,9 @@ from training.labelled_data import training_batches
 def numbered(count, paired):
     rows = np.arange(count, dtype="int32")
     labels = {"start": rows, "end": rows + 1} if paired else rows
-    return Labelled({"token_ids": np.stack([rows, -rows], 1)}, labels)
+    ids = np.stack([rows, -rows], 1)
+    features = {"token_ids": ids, "padding_mask": np.ones_like(ids)}
+    return Labelled(features, labels)
 
 
 @pytest.mark.parametrize("paired", [False, True])
@@ -37,6 +39,50 @@ def test_training_batches(paired):
     np.testing.assert_array_equal(again, rows[12:])
     other = next(iter(training_batches(data, batch_size=10, seed=4)))
     assert list(other[0]["token_ids"][:, 0]) != list(rows[:10])
+
+
+def test_training_batches_are_as_long_as_their_longest_row():
+    lengths = np.array([3, 8, 9, 20, 30])
+    mask = (np.arange(30) < lengths[:, None]).astype("int32")
+    data = Labelled({"padding_mask": mask, "token_ids": mask * 7}, lengths)
+    batches = training_batches(data, batch_size=2, seed=0, num_steps=20)
+    assert batches.element_spec[0]["token_ids"].shape == (2, None)
+    seen = set()
+    for features, labels in batches:
+        longest = max(labels.numpy())
+        seen.add(longest)
+        assert features["token_ids"].shape == features["padding_mask"].shape
+        width = features["token_ids"].shape[1]
+        assert width == min(30, -(-longest // 8) * 8)
+        # Nothing but padding is lost.
+        kept = features["padding_mask"].numpy().sum(1)
+        np.testing.assert_array_equal(kept, labels)
+    assert len(seen) > 2
+
+
+def test_rows_of_like_length_share_batches():
+    count, batch_size = 1_000, 2
+    # 150 batches are two whole pools of 64 and a part of one.
+    kwargs = {"batch_size": batch_size, "seed": 1}
+    lengths = np.random.default_rng(0).integers(1, 41, count)
+    mask = (np.arange(40) < lengths[:, None]).astype("int32")
+    data = Labelled({"padding_mask": mask}, np.arange(count, dtype="int32"))
+
+    def rows(**more):
+        batches = training_batches(data, **kwargs, **more)
+        return np.stack([labels for _, labels in batches])
+
+    plain = rows(num_steps=150)
+    grouped = rows(num_steps=150, group_by_length=True)
+    for pool in (slice(0, 64), slice(64, 128), slice(128, 150)):
+        assert sorted(grouped[pool].ravel()) == sorted(plain[pool].ravel())
+        spread = np.ptp(lengths[grouped[pool]], axis=1)
+        assert spread.mean() < 0.2 * np.ptp(lengths[plain[pool]], axis=1).mean()
+        # Short batches do not all come first.
+        means = lengths[grouped[pool]].mean(axis=1)
+        assert 0.3 < np.mean(np.diff(means) > 0) < 0.7
+    later = rows(first_step=100, num_steps=50, group_by_length=True)
+    np.testing.assert_array_equal(later, grouped[100:])
 
 
 @pytest.mark.parametrize("paired", [False, True])

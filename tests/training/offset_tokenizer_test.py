@@ -7,7 +7,8 @@ from training.offset_tokenizer import make_offset_tokenizer
 from training.vocabulary import make_tokenizer
 
 # Characters of which the Unicode tables of TensorFlow and `tokenizers` differ,
-# besides those without a meaning yet: Hangul fillers, new digits.
+# besides those without a meaning yet: Hangul fillers, an Ahom vowel sign, new
+# digits.
 DISPUTED = "\u115f\u1160\u3164\uffa0\U0001171e" + "".join(
     map(chr, range(0x1FBF0, 0x1FBFA))
 )

@@ -59,7 +59,7 @@ def test_check(tmp_path):
 def test_check_of_a_directory_that_holds_a_run(tmp_path):
     recipe = RECIPES["laptop"]
     run = RunDirectory(tmp_path / "run")
-    run.create(recipe, None)
+    run.create(recipe)
     run.check(dataclasses.replace(recipe, run_dir="elsewhere"))
     other = dataclasses.replace(recipe, seed=3, memory_layers=(2,))
     with pytest.raises(UserError) as error:
