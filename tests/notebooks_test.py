@@ -7,7 +7,9 @@ import pytest
 nbclient = pytest.importorskip("nbclient", reason="nbclient is not installed")
 import nbformat  # noqa: E402
 
-NOTEBOOKS = sorted((pathlib.Path(__file__).parents[1] / "notebooks").glob("*.ipynb"))
+NOTEBOOKS = sorted(
+    (pathlib.Path(__file__).parents[1] / "notebooks").glob("*.ipynb")
+)
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)

@@ -35,8 +35,7 @@ def load_pretrained(name: str, added_memory: dict | None) -> PretrainedModel:
     """Loads a model to fine-tune.
 
     Args:
-        name: The directory of a pretraining run, whose best model it is; a
-            preset, local or of KerasHub; or a local directory of
+        name: The directory of a run, whose best model it is; a preset, local or of KerasHub; or a local directory of
             transformers.
         added_memory: `memory_layers`, `memory_block` and `memory` to give to a
             plain model, or None.
@@ -122,7 +121,9 @@ def _preset_of(name, flag="--model", parts=("best", "last", "plain")):
     root = pathlib.Path(name)
     if not (root / "recipe.json").exists():
         return name
-    for part in parts:
+    results = _read_json(root / "results.json", flag)
+    # A run of finetune.py has one for each seed.
+    for part in filter(None, (results.get("best_model"), *parts)):
         if (root / part / "config.json").exists():
             return str(root / part)
     raise UserError(
@@ -141,15 +142,18 @@ def load_tokenizer(preset):
 
 
 def _read_config(preset, flag="--model"):
-    path = pathlib.Path(preset) / "config.json"
+    return _read_json(pathlib.Path(preset) / "config.json", flag)
+
+
+def _read_json(path, flag):
     if not path.exists():
         return {}
     try:
         return json.loads(path.read_text())
     except ValueError as error:
         raise UserError(
-            f"{flag} must have a config.json that is JSON, but {path} is "
-            f"not ({error})"
+            f"{flag} must have a {path.name} that is JSON, but {path} is not "
+            f"({error})"
         ) from error
 
 

@@ -3,6 +3,7 @@
 import csv
 import json
 import math
+import shutil
 import subprocess
 import sys
 
@@ -10,6 +11,7 @@ import keras
 import numpy as np
 import pytest
 
+from tests.browser import look_at_page
 from tests.training.tiny_run import ROOT
 from tests.training.tiny_run import TINY
 from tests.training.tiny_run import run
@@ -24,7 +26,7 @@ from training.tokenizing import tokenize_and_pack
 
 @pytest.fixture(scope="module")
 def work(tmp_path_factory):
-    """A run, text, and GLUE's directory with a labelled set."""
+    """A run, its model as if fine-tuned, text, and a labelled set of GLUE."""
     root = tmp_path_factory.mktemp("work")
     corpus = write_corpus(root / "corpus.txt")
     args = [*TINY, "--steps", "6", "--evaluate-every", "2"]
@@ -38,6 +40,10 @@ def work(tmp_path_factory):
             for i in range(count)
         ]
         (glue / f"{split}.tsv").write_text("sentence\tlabel\n" + "".join(rows))
+    tuned = root / "tuned"
+    shutil.copytree(root / "run" / "best", tuned / "seed-0" / "best")
+    (tuned / "recipe.json").write_text('{"task": "sst2"}')
+    (tuned / "results.json").write_text('{"best_model": "seed-0/best"}')
     return root
 
 
@@ -45,7 +51,7 @@ def work(tmp_path_factory):
 def report(work):
     args = f"--model {work / 'run'} --data {work / 'corpus.txt'} "
     args += f"--out {work / 'report'} --limit 37 --batch-size 8 --seed 3 "
-    args += f"--task sst2 --glue {work / 'glue'} --fine-tuned {work / 'run'}"
+    args += f"--task sst2 --glue {work / 'glue'} --fine-tuned {work / 'tuned'}"
     assert analyze_memory.main(args.split()) == 0
     return json.loads((work / "report" / "report.json").read_text())
 
@@ -232,6 +238,23 @@ def test_files(report, work):
     memory = report["memories"]["2"]
     assert f"<td>{memory['kl_u']:.2f}</td>" in page
     assert "the paper&#x27;s +Init+ResM, layer 8" in page
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_page_in_a_browser(report, work, tmp_path, width):
+    page = (work / "report" / "report.html").read_text()
+    seen, messages = look_at_page(page, tmp_path, width)
+    assert messages == []
+    assert seen["scroll_width"] <= seen["width"] == width
+    assert len(seen["pictures"]) == 6
+    for picture in seen["pictures"]:
+        assert picture["loaded"] and picture["height"] > 100
+        assert 0 <= picture["left"] < picture["right"] <= width
+    # Of a broken page one would know.
+    page = "<body><img src='none.png'><script>none()</script></body>"
+    seen, messages = look_at_page(page, tmp_path, width)
+    assert "none is not defined" in messages[0]
+    assert not seen["pictures"][0]["loaded"]
 
 
 @pytest.mark.parametrize(
