@@ -1,5 +1,7 @@
 """BERT with and without memory, to serve and to train."""
 
+import pathlib
+import tempfile
 from typing import Literal
 
 import keras
@@ -43,28 +45,71 @@ def masked_lm(
 ) -> Case:
     """A masked language model's train step, 15 % of the tokens masked."""
     keras.config.set_dtype_policy(precision)
-    backbone = _backbone(sizes, block, length)
-    # No part of the masked-LM loss; Keras would warn of it.
-    backbone.pooled_dense.trainable = False
-    model = keras_pkm.models.PKMBertMaskedLM(backbone)
+    model = _masked_lm(sizes, block, length)
     if optimizer == "Adam":
         model.compile(keras.optimizers.Adam(1e-4))
     else:
         pattern = {"memory_pattern": None} if block == "ffn" else {}
         model.compile(keras_pkm.optimizers.PKMAdam(1e-4, **pattern))
-    predictions = max(1, round(0.15 * length))
+    batch_of_examples = _examples(sizes, batch, length)
+    return Case(
+        {"train step": lambda: model.train_on_batch(*batch_of_examples)},
+        {"parameters": _parameters(model)},
+    )
+
+
+def fit(
+    sizes: BertSizes,
+    batch: int,
+    length: int,
+    steps: int,
+    held_out: int,
+    monitored: bool,
+) -> Case:
+    """Training from one evaluation to the next, its memories watched or not."""
+    model = _masked_lm(sizes, "resm", length)
+    model.compile(keras_pkm.optimizers.PKMAdam(1e-4))
+    examples = tf.data.Dataset.from_tensors(_examples(sizes, batch, length))
+    callbacks = []
+    if monitored:
+        # All that it can write, as pretraining has it.
+        folder = pathlib.Path(tempfile.mkdtemp(prefix="monitoring-"))
+        monitor = keras_pkm.callbacks.MemoryUsageMonitor(
+            examples.repeat(-(-held_out // batch)),
+            csv_path=folder / "memory.csv",
+            tensorboard_dir=folder,
+            counts_dir=folder / "slots",
+        )
+        callbacks.append(monitor)
+
+    def train():
+        model.fit(
+            examples.repeat(steps),
+            callbacks=callbacks,
+            shuffle=False,
+            verbose=0,
+        )
+
+    return Case({"fit": train}, {"parameters": _parameters(model)})
+
+
+def _masked_lm(sizes, block, length):
+    backbone = _backbone(sizes, block, length)
+    # No part of the masked-LM loss; Keras would warn of it.
+    backbone.pooled_dense.trainable = False
+    return keras_pkm.models.PKMBertMaskedLM(backbone)
+
+
+def _examples(sizes, batch, length):
+    """Inputs, labels and weights, 15 % of the tokens masked."""
     rng = np.random.default_rng(1)
-    shape = (batch, predictions)
+    shape = (batch, max(1, round(0.15 * length)))
     features = {
         **_tokens(sizes, batch, length),
         "mask_positions": rng.integers(0, length, shape).astype("int32"),
     }
     labels = rng.integers(0, sizes.vocabulary_size, shape).astype("int32")
-    weights = np.ones(shape, "float32")
-    return Case(
-        {"train step": lambda: model.train_on_batch(features, labels, weights)},
-        {"parameters": _parameters(model)},
-    )
+    return features, labels, np.ones(shape, "float32")
 
 
 def _backbone(sizes, block, length):
@@ -77,7 +122,12 @@ def _backbone(sizes, block, length):
         max_sequence_length=max(512, length),
         memory_layers=sizes.memory_layers,
         memory_block=block,
-        memory={"num_sub_keys": sizes.num_sub_keys, "top_k": sizes.top_k},
+        memory={
+            "num_sub_keys": sizes.num_sub_keys,
+            "num_heads": sizes.memory_heads,
+            "top_k": sizes.top_k,
+            "key_dim": sizes.key_dim,
+        },
     )
 
 

@@ -42,8 +42,12 @@ class BertSizes:
     memory_layers: tuple[int, ...] = (4, 8)
     # Sub-keys of each half; a memory has the square of it in slots.
     num_sub_keys: int = 512
+    # Heads of a memory.
+    memory_heads: int = 4
     # Slots that a head reads for a token.
     top_k: int = 32
+    # Width of a head's query.
+    key_dim: int = 256
     # Tokens of the vocabulary.
     vocabulary_size: int = 30522
 

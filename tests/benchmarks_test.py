@@ -69,6 +69,12 @@ def test_training(tmp_path):
     assert len(report["rows"]) == 4
 
 
+def test_monitoring(tmp_path):
+    sizes = f"{BERT.format('sizes')} --batch 2 --length 8"
+    report = run("monitoring.py", f"{sizes} --steps 3 --held-out 5", tmp_path)
+    assert report["rows"][0]["times slower"]
+
+
 def test_scaling(tmp_path):
     arguments = (
         f"{LAYER.replace('--sizes.num-sub-keys 8', '')} {BERT.format('bert')} "

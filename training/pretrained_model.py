@@ -35,8 +35,8 @@ def load_pretrained(name: str, added_memory: dict | None) -> PretrainedModel:
     """Loads a model to fine-tune.
 
     Args:
-        name: The directory of a run, whose best model it is; a preset, local or of KerasHub; or a local directory of
-            transformers.
+        name: The directory of a run, whose best model it is; a preset, local
+            or of KerasHub; or a local directory of transformers.
         added_memory: `memory_layers`, `memory_block` and `memory` to give to a
             plain model, or None.
 

@@ -1,0 +1,76 @@
+"""Times training whose memories are watched against the same without.
+
+python benchmarks/monitoring.py
+"""
+
+import pathlib
+
+import tyro
+
+from benchmarks.in_turn import Contender
+from benchmarks.in_turn import time_in_turn
+from benchmarks.report import report
+from benchmarks.report import spread
+from benchmarks.sizes import BertSizes
+
+# Those of `pretrain.py --recipe laptop`.
+LAPTOP = BertSizes(
+    num_layers=3,
+    hidden_dim=128,
+    num_heads=4,
+    intermediate_dim=512,
+    memory_layers=(1, 2),
+    num_sub_keys=16,
+    memory_heads=2,
+    top_k=8,
+    key_dim=32,
+    vocabulary_size=2000,
+)
+
+
+def main(
+    sizes: BertSizes = LAPTOP,
+    batch: int = 64,
+    length: int = 32,
+    steps: int = 120,
+    held_out: int = 2258,
+    rounds: int = 7,
+    output: pathlib.Path = pathlib.Path("runs/benchmarks"),
+):
+    """Times training with `MemoryUsageMonitor` and without.
+
+    The defaults are those of a stage of `pretrain.py --recipe laptop`, which
+    measures five times in 600 steps.
+
+    Args:
+        sizes: Of the model, BERT+ResM.
+        batch: Sequences in a batch.
+        length: Tokens of a sequence.
+        steps: Train steps from one measurement to the next.
+        held_out: Sequences that a measurement reads.
+        rounds: Rounds in which both are timed, once each.
+        output: Directory for monitoring.md and monitoring.json.
+    """
+    contenders = [
+        Contender(
+            name,
+            "bert_contenders.fit",
+            (sizes, batch, length, steps, held_out, monitored),
+        )
+        for name, monitored in (("not watched", False), ("watched", True))
+    ]
+    plain, watched = time_in_turn(contenders, ["fit"], rounds)["fit"]
+    table = [
+        {
+            "steps": steps,
+            "sequences measured": held_out,
+            "ms a step, watched": f"{1e3 * watched.median / steps:.1f}",
+            "not watched": f"{1e3 * plain.median / steps:.1f}",
+            "times slower": spread(*watched.ratio_to(plain)),
+        }
+    ]
+    report("monitoring", table, output)
+
+
+if __name__ == "__main__":
+    tyro.cli(main)
