@@ -45,11 +45,7 @@ def format_results(results: dict) -> str:
         f"| model | {' | '.join(map(_title, names))} |",
         f"|---|{'---:|' * len(names)}",
     ]
-    cells = [
-        f"{100 * figures['median']:.1f} "
-        f"({100 * figures['min']:.1f}-{100 * figures['max']:.1f})"
-        for figures in summary.values()
-    ]
+    cells = list(map(percent, summary.values()))
     model = results["model"]
     if results["from_scratch"]:
         model += ", fresh weights"
@@ -77,6 +73,14 @@ def format_results(results: dict) -> str:
         ),
     ]
     return "\n".join(lines)
+
+
+def percent(figures: dict[str, float]) -> str:
+    """Returns the median of some seeds, with the least and the largest."""
+    return (
+        f"{100 * figures['median']:.1f} "
+        f"({100 * figures['min']:.1f}-{100 * figures['max']:.1f})"
+    )
 
 
 def _title(name):

@@ -11,7 +11,10 @@ from matplotlib.ticker import StrMethodFormatter
 from training.memory_reads import MemoryReads
 
 # Okabe and Ito's, told apart by all eyes.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+COLOURS = (
+    *("#0072B2", "#D55E00", "#009E73", "#CC79A7"),
+    *("#E69F00", "#56B4E9", "#000000", "#F0E442"),
+)
 _GREY = "#777777"
 _SIZE = (6.4, 4.0)
 

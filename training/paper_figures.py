@@ -53,6 +53,15 @@ _MASKED_LM = {
 }
 
 
+def paper_masked_lm() -> dict[str, str]:
+    """Returns the paper's figures of masked language models (table 2).
+
+    They are text by model: perplexities on WikiText-2, WikiText-103 and PG-19;
+    top-1 usage in percent, KL_u and KL_w of the layers 4 and 8.
+    """
+    return dict(_MASKED_LM)
+
+
 def paper_memory_usage() -> dict[str, dict[int, tuple[str, str, str]]]:
     """Returns the paper's top-1 usage in percent, KL_u and KL_w (table 2).
 

@@ -153,7 +153,8 @@ def train(recipe, run, data, strategy, initial, signals) -> dict:
             )
         else:
             if start is not None:
-                print(copy_matching_weights(start, model))
+                skip = recipe.skipped_weights()
+                print(copy_matching_weights(start, model, skip))
             print(
                 f"Stage {len(finished) + 1}, {stage.name}: {stage.steps:,} "
                 "steps"

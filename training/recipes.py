@@ -94,6 +94,10 @@ class PretrainingRecipe:
     # a local directory of transformers. It decides on the model's kind, sizes
     # and vocabulary.
     init_from: str | None = None
+    # Give the feed-forward networks beside or in place of which a memory stands
+    # Give the feed-forward networks beside a memory fresh weights when it is
+    # added (ResM', figure 3).
+    fresh_feed_forward: bool = False
     # Steps of the stage with memory (section 4.1).
     steps: int = 500_000
     # Sequences in a batch, over all devices (section 4.1).
@@ -153,6 +157,16 @@ class PretrainingRecipe:
     evaluate_every: int | None = None
     # Of initial weights, dropout, data order, masks and held-out documents.
     seed: int = 0
+
+    def skipped_weights(self) -> str | None:
+        """Returns the pattern of weights that "+Init" leaves out."""
+        if not self.fresh_feed_forward:
+            return None
+        layers = "|".join(str(layer - 1) for layer in self.memory_layers)
+        return (
+            rf"(^|/)transformer_layer_({layers})/"
+            "feedforward_(intermediate|output)_dense/"
+        )
 
     def memory_config(self) -> dict:
         """Returns the arguments of `keras_pkm.layers.ProductKeyMemory`."""

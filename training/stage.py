@@ -56,9 +56,9 @@ def plan_stages(recipe: PretrainingRecipe) -> list[Stage]:
     stages = []
     if recipe.plain_steps:
         stages.append(Stage(0, "plain", "plain", "ffn", recipe.plain_steps))
-    name = block
-    if stages or recipe.init_from:
-        name = "plain, continued" if block == "ffn" else f"+Init {block}"
+    if not (stages or recipe.init_from):
+        return [Stage(0, block, block, block, recipe.steps)]
+    name = "plain, continued" if block == "ffn" else f"+Init {block}"
     return [*stages, Stage(1, block, name, block, recipe.steps)]
 
 

@@ -1,6 +1,7 @@
 """Warm start: give a model the weights of another of the same layout."""
 
 import dataclasses
+import re
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,7 +31,7 @@ class WarmStartReport:
         return "\n".join(lines)
 
 
-def copy_matching_weights(source, target):
+def copy_matching_weights(source, target, skip=None):
     """Copies each weight of `source` to the weight of `target` at its path.
 
     Weights match by their path below the model's own name. Sublayers keep
@@ -41,6 +42,8 @@ def copy_matching_weights(source, target):
     Args:
         source: built Keras model to copy from.
         target: built Keras model to copy to.
+        skip: optional regular expression. Weights in whose path it is found
+            are not copied.
 
     Returns:
         A `keras_pkm.models.WarmStartReport`.
@@ -71,6 +74,8 @@ def copy_matching_weights(source, target):
     """
     old = _weights_by_path(source)
     new = _weights_by_path(target)
+    if skip is not None:
+        old = {k: v for k, v in old.items() if not re.search(skip, k)}
     common = [path for path in new if path in old]
     for path in common:
         if old[path].shape != new[path].shape:

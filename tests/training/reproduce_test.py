@@ -1,0 +1,120 @@
+"""The whole comparison at its quickest, killed once on the way."""
+
+import fcntl
+import json
+import pathlib
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from tests.training.tiny_run import ROOT
+from tests.training.tiny_run import write_corpus
+from training import reproduce
+
+
+@pytest.fixture(scope="module")
+def command(tmp_path_factory):
+    root = tmp_path_factory.mktemp("comparison")
+    glue = root / "glue" / "SST-2"
+    glue.mkdir(parents=True)
+    for split, count in (("train", 64), ("dev", 11)):
+        rows = [
+            f"{'bat' if i % 3 else 'cing den'} fould\t{i % 2}\n"
+            for i in range(count)
+        ]
+        (glue / f"{split}.tsv").write_text("sentence\tlabel\n" + "".join(rows))
+    return [
+        *("--quick", "--corpus", write_corpus(root / "corpus.txt")),
+        *("--glue", str(glue.parent), "--out", str(root / "out")),
+    ]
+
+
+@pytest.fixture(scope="module")
+def out(command):
+    """Its directory, after a kill and a second call."""
+    directory = pathlib.Path(command[-1])
+    script = [sys.executable, str(ROOT / "training" / "reproduce.py")]
+    first = subprocess.Popen([*script, *command], stderr=subprocess.DEVNULL)
+    finished = directory / "seed-0" / "a" / "results.json"
+    while not finished.exists():
+        assert first.poll() is None
+        time.sleep(0.1)
+    first.terminate()
+    assert first.wait(timeout=120) == 128 + 15
+    before = finished.stat().st_mtime_ns
+    assert reproduce.main(command) == 0
+    assert finished.stat().st_mtime_ns == before
+    return directory
+
+
+def test_report(out):
+    report = json.loads((out / "report.json").read_text())
+    text = (out / "report.md").read_text()
+    assert list(report["models"]) == list("abcdefg")
+    for key, model in report["models"].items():
+        (figures,) = model["seeds"]
+        with np.load(out / "seed-0" / f"{key}-held-out.npz") as file:
+            mean = file["nll"].sum() / file["tokens"].sum()
+        assert figures["perplexity"] == pytest.approx(np.exp(mean))
+        assert f"{figures['perplexity']:.2f}" in text
+        assert bool(figures["memory_usage"]) == (key in "cdefg")
+        # The plain model has not been measured before it was trained.
+        before = figures["perplexity_before"]
+        assert (before is not None) == (key in "befg")
+    for row in report["orderings"][:5]:
+        lower, higher = row["what"].removeprefix("perplexity ").split(" < ")
+        ((difference, low, high),) = row["differences"]
+        ours, theirs = (
+            report["models"][key]["seeds"][0]["perplexity"]
+            for key in (lower, higher)
+        )
+        assert difference == pytest.approx(np.log(theirs / ours))
+        assert row["verdict"] == (
+            "seen"
+            if low > 0
+            else "the other way round"
+            if high < 0
+            else "not told apart"
+        )
+    assert "the paper's" in text and "nothing else" in text
+    tuned = report["fine_tuning"]["sst2"]
+    assert [key for key, kinds in tuned.items() if "frozen" in kinds] == [
+        *"cdef"
+    ]
+
+
+def test_files(out):
+    names = {path.name for path in out.iterdir() if path.suffix == ".png"}
+    assert names == {"curves.png"} | {f"staleness-{key}.png" for key in "cdefg"}
+    page = (out / "report.html").read_text()
+    assert page.count("<img ") == len(names) and "<script" not in page
+
+
+def test_a_finished_comparison_only_reports(out, command, capsys):
+    (out / "report.md").unlink()
+    assert reproduce.main(command) == 0
+    assert "[1/" not in capsys.readouterr().err
+    assert (out / "report.md").exists()
+
+
+def test_mistakes(out, command, tmp_path, capsys):
+    assert reproduce.main([*command, "--seeds", "2"]) == 2
+    assert "--seeds was 1, now 2" in capsys.readouterr().err
+    (tmp_path / "notes.txt").touch()
+    assert reproduce.main(["--out", str(tmp_path)]) == 2
+    assert "holds other files" in capsys.readouterr().err
+    with open(out / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert reproduce.main(command) == 2
+    assert "in use by another process" in capsys.readouterr().err
+
+
+def test_a_failing_command_is_shown(tmp_path, capsys):
+    command = ["--quick", "--corpus", str(tmp_path / "none.txt")]
+    assert reproduce.main([*command, "--out", str(tmp_path / "out")]) == 1
+    error = capsys.readouterr().err
+    assert "pretraining a, BERT, seed 0 ended with exit code 2" in error
+    assert "none.txt" in error and "To go on: python" in error

@@ -1,0 +1,51 @@
+import pathlib
+
+import pytest
+
+from training.reproduction_plan import plan_jobs
+from training.reproduction_recipe import MODELS
+from training.reproduction_recipe import ReproductionRecipe
+
+
+@pytest.mark.parametrize("scale", ["laptop", "paper"])
+def test_every_command_has_what_it_needs(scale):
+    recipe = ReproductionRecipe(
+        pathlib.Path("out"), scale=scale, seeds=2, out_of_domain="books.txt"
+    )
+    made = set()
+    for job in plan_jobs(recipe):
+        flags = dict(zip(job.args, job.args[1:]))
+        for flag in ("--init-from", "--model"):
+            assert flag not in flags or flags[flag] in made
+        if "--vocabulary" in flags:
+            assert any(flags["--vocabulary"].startswith(run) for run in made)
+        assert str(job.result) not in made
+        made |= {str(job.result), str(job.result.parent)}
+    # Seven models, measured on two texts, with two seeds.
+    assert sum(path.endswith("out-of-domain.json") for path in made) == 14
+
+
+def test_budgets_are_equal():
+    recipe = ReproductionRecipe(pathlib.Path("out"), seeds=1)
+    pretraining = [
+        dict(zip(job.args, job.args[1:]))
+        for job in plan_jobs(recipe)
+        if job.script == "pretrain.py"
+    ]
+    assert len(pretraining) == len(MODELS) == 7
+    for name in ("--steps", "--seed", "--corpus", "--learning-rate"):
+        assert len({flags[name] for flags in pretraining}) == 1
+    starts = [flags.get("--init-from") for flags in pretraining]
+    assert starts == [None, "out/seed-0/a", None, None] + 3 * ["out/seed-0/a"]
+
+
+def test_memories_are_frozen_where_there_are_any():
+    recipe = ReproductionRecipe(pathlib.Path("out"), tasks=("cola",))
+    found = [
+        (pathlib.Path(job.result).parent.name, "--freeze" in job.args)
+        for job in plan_jobs(recipe)
+        if job.script == "finetune.py"
+    ]
+    frozen = [name for name, is_frozen in found if is_frozen]
+    assert frozen == [f"{key}-cola-frozen" for key in "cdef"]
+    assert len(found) == 6 + 4

@@ -1,0 +1,153 @@
+"""What the runs of the comparison have found, as data."""
+
+import json
+import statistics
+
+import numpy as np
+
+from training.paired_bootstrap import paired_difference
+from training.reproduction_plan import HELD_OUT
+from training.reproduction_plan import OUT_OF_DOMAIN
+from training.reproduction_plan import figures_path
+from training.reproduction_plan import fine_tuning_path
+from training.reproduction_plan import run_path
+from training.reproduction_recipe import MODELS
+from training.reproduction_recipe import ReproductionRecipe
+
+# The paper's: the first has the lower perplexity.
+PERPLEXITY_ORDER = (("f", "e"), ("e", "c"), ("f", "d"), ("d", "b"), ("b", "a"))
+# The first has the higher top-1 usage in the lower memory layer.
+USAGE_ORDER = (("f", "e"), ("e", "d"), ("d", "c"))
+
+
+def collect_figures(recipe: ReproductionRecipe) -> dict:
+    """Reads what all commands have left.
+
+    Returns:
+        A dict as JSON takes it, with `"models"`, `"orderings"` and
+        `"fine_tuning"`.
+    """
+    return {
+        "recipe": {
+            "scale": "quick" if recipe.quick else recipe.scale,
+            "steps": recipe.size.steps,
+            "corpus": recipe.corpus,
+            "validation": recipe.validation,
+            "out_of_domain": recipe.out_of_domain,
+            "seeds": recipe.seeds,
+        },
+        "models": {
+            key: {
+                "title": model.title,
+                "steps": recipe.size.steps * (2 if model.goes_on else 1),
+                "seeds": [
+                    _measured(recipe, seed, key) for seed in range(recipe.seeds)
+                ],
+            }
+            for key, model in MODELS.items()
+        },
+        "orderings": [
+            *(_perplexity_ordering(recipe, *pair) for pair in PERPLEXITY_ORDER),
+            *(_usage_ordering(recipe, *pair) for pair in USAGE_ORDER),
+        ],
+        "fine_tuning": {
+            task: {
+                key: {
+                    kind: _read(path)["summary"]
+                    for kind, path in _fine_tuned(recipe, key, task).items()
+                }
+                for key, model in MODELS.items()
+                if model.in_table
+            }
+            for task in recipe.size.tasks
+        },
+    }
+
+
+def _measured(recipe, seed, key):
+    results = _read(run_path(recipe, seed, key) / "results.json")
+    held_out = _read(figures_path(recipe, seed, key, HELD_OUT))
+    found = {
+        "perplexity_before": results["stages"][-1]["perplexity_before"],
+        "perplexity": held_out["perplexity"],
+        "standard_error": held_out["standard_error"],
+        "predicted_tokens": held_out["predicted_tokens"],
+        "num_slots": held_out["num_slots"],
+        "memory_usage": held_out["memory_usage"],
+        "unigram_perplexity": results["unigram_perplexity"],
+        "tokens_per_second": results["stages"][-1]["tokens_per_second"],
+    }
+    if recipe.out_of_domain is not None:
+        other = _read(figures_path(recipe, seed, key, OUT_OF_DOMAIN))
+        found["out_of_domain_perplexity"] = other["perplexity"]
+        found["out_of_domain_standard_error"] = other["standard_error"]
+    return found
+
+
+def _perplexity_ordering(recipe, lower, higher):
+    differences = []
+    for seed in range(recipe.seeds):
+        found = paired_difference(
+            *(
+                _losses(figures_path(recipe, seed, key, HELD_OUT))
+                for key in (lower, higher)
+            )
+        )
+        differences.append([found.mean, found.low, found.high])
+    if all(low > 0 for _, low, _ in differences):
+        verdict = "seen"
+    elif all(high < 0 for _, _, high in differences):
+        verdict = "the other way round"
+    else:
+        verdict = "not told apart"
+    return {
+        "what": f"perplexity {lower} < {higher}",
+        "differences": differences,
+        "verdict": verdict,
+    }
+
+
+def _usage_ordering(recipe, higher, lower):
+    differences = []
+    for seed in range(recipe.seeds):
+        first, second = (
+            _lower_layer(_measured(recipe, seed, key))["top1_mu"]
+            for key in (higher, lower)
+        )
+        differences.append(first - second)
+    seen = all(difference >= 0 for difference in differences)
+    return {
+        "what": f"top-1 use, lower layer {higher} >= {lower}",
+        "differences": differences,
+        "verdict": "seen" if seen else "not seen",
+    }
+
+
+def _lower_layer(found):
+    usage = found["memory_usage"]
+    return usage[min(usage, key=int)]
+
+
+def _fine_tuned(recipe, key, task):
+    kinds = {"updated": False}
+    if MODELS[key].has_memory:
+        kinds["frozen"] = True
+    return {
+        kind: fine_tuning_path(recipe, key, task, frozen) / "results.json"
+        for kind, frozen in kinds.items()
+    }
+
+
+def median_over_seeds(found: list[dict], name: str) -> float | None:
+    """Returns the median of a figure over the seeds, None if it is unknown."""
+    values = [seed.get(name) for seed in found]
+    return None if None in values else statistics.median(values)
+
+
+def _losses(path):
+    with np.load(path.with_suffix(".npz")) as file:
+        return file["nll"], file["tokens"]
+
+
+def _read(path):
+    return json.loads(path.read_text(encoding="utf-8"))

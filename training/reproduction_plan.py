@@ -1,0 +1,167 @@
+"""The commands of the comparison, in order, and what each leaves."""
+
+import dataclasses
+import pathlib
+
+from training.reproduction_recipe import MODELS
+from training.reproduction_recipe import ReproductionRecipe
+
+# Text to measure on, by the name of the file of figures.
+HELD_OUT = "held-out"
+OUT_OF_DOMAIN = "out-of-domain"
+FROZEN = ("values", "keys", "queries")
+
+
+@dataclasses.dataclass(frozen=True)
+class Job:
+    """A command.
+
+    Attributes:
+        title: What it does.
+        script: The file in `training/`.
+        args: Its arguments.
+        result: The file that is there once it has ended.
+        needs: The files that it needs.
+        cost: About how long it takes, in the time of a train step.
+    """
+
+    title: str
+    script: str
+    args: tuple[str, ...]
+    result: pathlib.Path
+    needs: tuple[pathlib.Path, ...]
+    cost: float
+
+    @property
+    def is_done(self) -> bool:
+        """Whether it has ended before."""
+        return self.result.exists()
+
+
+def plan_jobs(recipe: ReproductionRecipe) -> list[Job]:
+    """Returns all commands, each behind those that it needs."""
+    jobs = []
+    for seed in range(recipe.seeds):
+        jobs += [_pretrain(recipe, seed, key) for key in MODELS]
+    for seed in range(recipe.seeds):
+        for key in MODELS:
+            jobs.append(_evaluate(recipe, seed, key, HELD_OUT))
+            if recipe.out_of_domain is not None:
+                jobs.append(_evaluate(recipe, seed, key, OUT_OF_DOMAIN))
+    for task in recipe.size.tasks:
+        # What figure 3 shows is not in the tables.
+        for key, model in MODELS.items():
+            if model.in_table:
+                jobs.append(_fine_tune(recipe, key, task, frozen=False))
+                if model.has_memory:
+                    jobs.append(_fine_tune(recipe, key, task, frozen=True))
+    return jobs
+
+
+def run_path(recipe: ReproductionRecipe, seed: int, key: str) -> pathlib.Path:
+    """Returns the directory of a pretraining run."""
+    return recipe.out / f"seed-{seed}" / key
+
+
+def figures_path(
+    recipe: ReproductionRecipe, seed: int, key: str, text: str
+) -> pathlib.Path:
+    """Returns the file of a model's figures on some text."""
+    return recipe.out / f"seed-{seed}" / f"{key}-{text}.json"
+
+
+def fine_tuning_path(
+    recipe: ReproductionRecipe, key: str, task: str, frozen: bool
+) -> pathlib.Path:
+    """Returns the directory of a fine-tuning run."""
+    kind = "frozen" if frozen else "updated"
+    return recipe.out / "fine-tuned" / f"{key}-{task}-{kind}"
+
+
+def _pretrain(recipe, seed, key):
+    model, size = MODELS[key], recipe.size
+    path = run_path(recipe, seed, key)
+    args = [
+        *size.pretraining.split(),
+        *("--corpus", recipe.corpus, "--memory-block", model.block),
+        *("--plain-steps", "0", "--steps", str(size.steps)),
+        # Each run's stages take two of them.
+        *("--seed", str(2 * seed), "--run-dir", str(path)),
+    ]
+    if recipe.validation is not None:
+        args += ["--validation", recipe.validation]
+    if recipe.data_dir is not None:
+        args += ["--data-dir", recipe.data_dir]
+    first = run_path(recipe, 0, "a")
+    needs = []
+    if model.goes_on:
+        start = run_path(recipe, seed, "a")
+        args += ["--init-from", str(start)]
+        needs.append(start / "results.json")
+    elif path != first:
+        vocabulary = vocabulary_path(first)
+        args += ["--vocabulary", str(vocabulary)]
+        needs.append(vocabulary)
+    if model.fresh_feed_forward:
+        args.append("--fresh-feed-forward")
+    return Job(
+        f"pretraining {key}, {model.title}, seed {seed}",
+        "pretrain.py",
+        tuple(args),
+        path / "results.json",
+        tuple(needs),
+        size.steps,
+    )
+
+
+def vocabulary_path(run: pathlib.Path) -> pathlib.Path:
+    """Returns the WordPiece vocabulary of a run, one token a line."""
+    return run / "tokenizer" / "assets" / "tokenizer" / "vocabulary.txt"
+
+
+def _evaluate(recipe, seed, key, text):
+    result = figures_path(recipe, seed, key, text)
+    args = [
+        *recipe.size.measuring.split(),
+        *("--model", str(run_path(recipe, seed, key))),
+        *("--output", str(result)),
+        *("--losses", str(result.with_suffix(".npz"))),
+    ]
+    if text == OUT_OF_DOMAIN:
+        args += ["--text", recipe.out_of_domain]
+        if recipe.data_dir is not None:
+            args += ["--data-dir", recipe.data_dir]
+    return Job(
+        f"measuring {key}, {MODELS[key].title}, seed {seed}, {text}",
+        "evaluate_mlm.py",
+        tuple(args),
+        result,
+        (run_path(recipe, seed, key) / "results.json",),
+        recipe.size.steps / 20,
+    )
+
+
+def _fine_tune(recipe, key, task, frozen):
+    size = recipe.size
+    path = fine_tuning_path(recipe, key, task, frozen)
+    args = [
+        *size.fine_tuning.split(),
+        *("--task", task, "--model", str(run_path(recipe, 0, key))),
+        *("--data", recipe.squad if task == "squad" else recipe.glue),
+        *("--seeds", str(recipe.fine_tuning_seeds), "--run-dir", str(path)),
+    ]
+    if task in size.limits:
+        args += ["--limit", str(size.limits[task])]
+    if recipe.data_dir is not None:
+        args += ["--data-dir", recipe.data_dir]
+    if frozen:
+        args += ["--freeze", *FROZEN]
+    return Job(
+        f"fine-tuning {key}, {MODELS[key].title}, on {task}"
+        + (", memory frozen" if frozen else ""),
+        "finetune.py",
+        tuple(args),
+        path / "results.json",
+        (run_path(recipe, 0, key) / "results.json",),
+        recipe.fine_tuning_seeds * size.steps / 5,
+    )

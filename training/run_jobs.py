@@ -1,0 +1,113 @@
+"""Runs commands, those that have not yet ended, some at the same time."""
+
+import os
+import pathlib
+import shlex
+import signal
+import subprocess
+import sys
+import time
+
+from tqdm import tqdm
+
+from training.reproduction_plan import Job
+from training.user_error import RunError
+
+_ROOT = pathlib.Path(__file__).parents[1]
+_LAST_LINES = 15
+_SECONDS = 0.2  # from one look at what runs to the next
+
+
+def run_jobs(jobs: list[Job], logs: pathlib.Path, at_once: int):
+    """Runs commands, each in a process of its own, and shows what is left.
+
+    Args:
+        jobs: each behind those that it needs.
+        logs: directory that gets what each prints.
+        at_once: How many may run at the same time. They share the processor's
+            cores.
+
+    Raises:
+        RunError: one of them failed. The others have stopped cleanly.
+        Interrupted: a signal came, likewise.
+    """
+    logs.mkdir(parents=True, exist_ok=True)
+    progress = tqdm(
+        total=round(sum(job.cost for job in jobs)),
+        initial=round(sum(job.cost for job in jobs if job.is_done)),
+        bar_format="{percentage:3.0f}% |{bar:20}| {elapsed}, {remaining} left",
+        disable=None,
+    )
+    running = {}
+    with progress:
+        try:
+            while not all(job.is_done for job in jobs) or running:
+                for job in _ready(jobs, running)[: at_once - len(running)]:
+                    number = jobs.index(job) + 1
+                    tqdm.write(f"[{number}/{len(jobs)}] {job.title}")
+                    running[job] = _start(job, _log(logs, jobs, job), at_once)
+                time.sleep(_SECONDS)
+                for job, process in list(running.items()):
+                    if process.poll() is None:
+                        continue
+                    del running[job]
+                    if process.returncode or not job.is_done:
+                        raise _failure(
+                            job, process.returncode, _log(logs, jobs, job)
+                        )
+                    progress.update(round(job.cost))
+        finally:
+            # None of them if all went well.
+            for process in running.values():
+                process.send_signal(signal.SIGTERM)
+            for process in running.values():
+                process.wait()
+
+
+def _ready(jobs, running):
+    return [
+        job
+        for job in jobs
+        if not job.is_done
+        and job not in running
+        and all(path.exists() for path in job.needs)
+    ]
+
+
+def _start(job, log, at_once):
+    command = [sys.executable, str(_ROOT / "training" / job.script), *job.args]
+    environment = {
+        **os.environ,
+        # As it is here, where this module was found.
+        "PYTHONPATH": os.pathsep.join([str(_ROOT), *sys.path]),
+    }
+    if at_once > 1:
+        threads = max(1, (os.cpu_count() or 1) // at_once)
+        environment["TF_NUM_INTRAOP_THREADS"] = str(threads)
+    with open(log, "a", encoding="utf-8") as file:
+        file.write(f"$ {shlex.join(command)}\n")
+        file.flush()
+        return subprocess.Popen(
+            command,
+            stdout=file,
+            stderr=subprocess.STDOUT,
+            stdin=subprocess.DEVNULL,
+            env=environment,
+            # Signals of a terminal come once, from here.
+            start_new_session=True,
+            # They inherit the lock on the directory.
+            close_fds=False,
+        )
+
+
+def _log(logs, jobs, job):
+    kind = pathlib.Path(job.script).stem
+    return logs / f"{jobs.index(job) + 1:03}-{kind}.log"
+
+
+def _failure(job, code, log):
+    lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+    last = "\n".join(lines[-_LAST_LINES:])
+    return RunError(
+        f"{job.title} ended with exit code {code}. {log} ends:\n{last}"
+    )
