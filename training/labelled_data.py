@@ -10,6 +10,7 @@ from tqdm import tqdm
 from training.glue import GlueExamples
 from training.row_order import rows_of_like_length
 from training.row_order import shuffled_rows
+from training.step_batches import step_batches
 
 _TEXTS_PER_BATCH = 1024
 # Of the lengths of training batches, so that few shapes occur.
@@ -106,7 +107,7 @@ def training_batches(
     if num_steps is not None:
         last_step = first_step + num_steps
     steps = tf.data.Dataset.range(first_step, last_step)
-    return steps.map(batch, tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)
+    return step_batches(steps, batch)
 
 
 def dev_batches(data: Labelled, *, batch_size: int) -> tf.data.Dataset:
@@ -130,7 +131,7 @@ def dev_batches(data: Labelled, *, batch_size: int) -> tf.data.Dataset:
         return features, labels, weights
 
     steps = tf.data.Dataset.range(-(-count // batch_size))
-    return steps.map(batch, tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)
+    return step_batches(steps, batch)
 
 
 def _read(data, rows, batch_size, trim=False):

@@ -16,6 +16,7 @@ from training.masking import Masking
 from training.masking import mask_tokens
 from training.row_order import seeds
 from training.row_order import shuffled_rows
+from training.step_batches import step_batches
 
 
 def training_batches(
@@ -54,7 +55,7 @@ def training_batches(
     if num_steps is not None:
         last_step = first_step + num_steps
     steps = tf.data.Dataset.range(first_step, last_step)
-    return _prefetched(steps, batch)
+    return step_batches(steps, batch)
 
 
 def held_out_batches(
@@ -84,7 +85,7 @@ def held_out_batches(
         return _masked_lm(token_ids, seeds(seed, rows), masking)
 
     num_batches = -(-num_rows // batch_size)
-    return _prefetched(tf.data.Dataset.range(num_batches), batch)
+    return step_batches(tf.data.Dataset.range(num_batches), batch)
 
 
 def _read_rows(
@@ -112,9 +113,3 @@ def _masked_lm(token_ids, seeds, masking):
         "mask_positions": positions,
     }
     return features, label_ids, weights
-
-
-def _prefetched(steps, batch):
-    # Deterministic although parallel: tf.data keeps the order.
-    batches = steps.map(batch, num_parallel_calls=tf.data.AUTOTUNE)
-    return batches.prefetch(tf.data.AUTOTUNE)

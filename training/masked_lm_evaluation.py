@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from keras_pkm.models.memory_probe import usage_figures
 from keras_pkm.models.memory_probe import usage_metrics
+from training.step_batches import step_batches
 
 
 @dataclasses.dataclass(frozen=True)
@@ -148,4 +149,4 @@ def one_by_one(packed: np.ndarray, masking, batch_size: int) -> tf.data.Dataset:
         return features, labels, weights
 
     steps = tf.data.Dataset.range(-(-count // batch_size))
-    return steps.map(batch, tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)
+    return step_batches(steps, batch)

@@ -23,6 +23,13 @@ class DistributedTraining:
 
     accumulation_steps = 1
 
+    def make_train_function(self, force=False):
+        # A step that creates variables would be traced twice.
+        if self.optimizer is not None and not self.optimizer.built:
+            with self.distribute_strategy.scope():
+                self.optimizer.build(self.trainable_variables)
+        return super().make_train_function(force)
+
     def train_step(self, data):
         statistics = [
             variable.value

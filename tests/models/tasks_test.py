@@ -8,6 +8,7 @@ from keras_pkm.models import MemoryProbe
 from keras_pkm.models import PKMBertMaskedLM
 from keras_pkm.models import PKMBertTextClassifier
 from keras_pkm.models import copy_matching_weights
+from keras_pkm.models.distributed_training import DistributedTraining
 from keras_pkm.optimizers import PKMAdam
 from tests.contracts import fresh_rng
 from tests.models.tiny import features
@@ -45,6 +46,25 @@ def test_masked_lm_preset(tmp_path):
     np.testing.assert_array_equal(
         classifier.backbone(features(rng))["pooled_output"].shape, (8, 16)
     )
+
+
+def test_train_step_is_traced_once(monkeypatch):
+    """A step that creates the optimizer's variables would be traced again."""
+    traces = []
+    train_step = DistributedTraining.train_step
+    monkeypatch.setattr(
+        DistributedTraining,
+        "train_step",
+        lambda self, data: traces.append(1) or train_step(self, data),
+    )
+    task = tiny_masked_lm()
+    x, labels, weights = masked_batch(fresh_rng())
+    task.backbone.pooled_dense.trainable = False
+    task.compile(PKMAdam(), metrics=[], weighted_metrics=[])
+    task.fit(
+        x, labels, sample_weight=weights, epochs=2, shuffle=False, verbose=0
+    )
+    assert len(traces) == 1
 
 
 @pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])

@@ -69,7 +69,7 @@ def raw_reads(model, batches):
         found.append(
             (np.array(slots)[mask], np.array(weights)[mask], ids[mask])
         )
-    return (np.concatenate(part) for part in zip(*found))
+    return tuple(np.concatenate(part) for part in zip(*found))
 
 
 @pytest.fixture(scope="module")
@@ -116,7 +116,9 @@ def test_usage(report, reads):
         "top1_reads": top1.sum(),
     }
     for name, value in expected.items():
-        assert memory[name] == pytest.approx(value, rel=1e-9), name
+        # Another graph rounds the weights in another way.
+        rel = 1e-6 if name == "kl_w" else 1e-9
+        assert memory[name] == pytest.approx(value, rel=rel), name
     for name, counts in (("sorted_reads", read), ("sorted_top1", top1)):
         ordered = np.sort(counts)[::-1]
         assert memory[name][0]["rank"] == 1 and memory[name][-1]["rank"] == 64
