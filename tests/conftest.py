@@ -1,5 +1,7 @@
 """Two logical CPU devices for all tests, and the same seed for each."""
 
+import pathlib
+
 import keras
 import pytest
 import tensorflow as tf
@@ -8,6 +10,34 @@ tf.config.set_logical_device_configuration(
     tf.config.list_physical_devices("CPU")[0],
     [tf.config.LogicalDeviceConfiguration()] * 2,
 )
+
+
+# Those that take minutes, the longest first, so that with `-n 2` neither
+# process is left with one of them at the end.
+_LONGEST = (
+    "training/pretrain_test.py",
+    "models/families_test.py",
+    "training/resume_test.py",
+    "benchmarks_test.py",
+    "training/multi_worker_test.py",
+    "notebooks_test.py",
+    "export/fresh_process_test.py",
+    "training/analyze_memory_test.py",
+    "training/finetune_test.py",
+    "optimizers/train_step_test.py",
+    "export/any_text_test.py",
+    "callbacks/training_checkpoint_test.py",
+)
+
+
+def pytest_collection_modifyitems(items):
+    folder = pathlib.Path(__file__).parent
+
+    def place(item):
+        name = item.path.relative_to(folder).as_posix()
+        return _LONGEST.index(name) if name in _LONGEST else len(_LONGEST)
+
+    items.sort(key=place)
 
 
 @pytest.fixture(autouse=True)

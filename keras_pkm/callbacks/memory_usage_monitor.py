@@ -31,6 +31,7 @@ class MemoryUsageMonitor(keras.callbacks.Callback):
 
     Args:
         data: finite `tf.data.Dataset` of held-out batches, as for `evaluate`.
+            Each takes about a third of the time of a train step.
         every: optional int. Measure at steps that are multiples of it, and at
             the end of each epoch, or, if `None`, then only.
         csv_path: optional path of a CSV file, to which a row is added for each
