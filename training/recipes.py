@@ -94,7 +94,6 @@ class PretrainingRecipe:
     # a local directory of transformers. It decides on the model's kind, sizes
     # and vocabulary.
     init_from: str | None = None
-    # Give the feed-forward networks beside or in place of which a memory stands
     # Give the feed-forward networks beside a memory fresh weights when it is
     # added (ResM', figure 3).
     fresh_feed_forward: bool = False

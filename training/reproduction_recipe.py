@@ -78,7 +78,7 @@ SCALES = {
             "--memory-heads 4 --memory-top-k 16 --memory-schedule linear "
             "--learning-rate 1.5e-3 --memory-learning-rate 5e-3"
         ),
-        steps=4000,
+        steps=3000,
         fine_tuning=(
             "--sequence-length 32 --group-by-length --epochs 2 "
             "--learning-rate 1e-3 --memory-learning-rate 1e-3"
