@@ -141,8 +141,17 @@ def write_whole(path: pathlib.Path, text: str):
 
 def _differences(other: dict, recipe) -> list[str]:
     """Returns the fields in which a stored recipe differs, in words."""
+    # What a run of an earlier version does not name was not there to choose.
+    defaults = {
+        field.name: field.default
+        for field in dataclasses.fields(recipe)
+        if field.default is not dataclasses.MISSING
+    }
     # Through JSON, which makes lists of tuples.
-    asked = json.loads(json.dumps(dataclasses.asdict(recipe)))
+    asked, defaults = json.loads(
+        json.dumps([dataclasses.asdict(recipe), defaults])
+    )
+    other = {**defaults, **other}
     return [
         f"--{name.replace('_', '-')} was {other.get(name)}, now {value}"
         for name, value in asked.items()

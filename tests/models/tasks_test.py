@@ -179,3 +179,30 @@ def test_memory_probe_is_the_same_on_two_devices(mirrored):
     tokens = x["padding_mask"].sum()
     assert [u["top1_reads"] for u in usage.values()] == [2 * tokens] * 2
     assert list(usage) == [1, 3]
+
+
+def test_common_padding_changes_no_train_step():
+    """Fine-tuning cuts it off."""
+    rng = fresh_rng()
+    whole = features(rng, length=12)
+    for name in ("token_ids", "padding_mask"):
+        whole[name][:, 8:] = 0
+    labels = rng.integers(0, 2, 8)
+    steps = []
+    for length in (12, 8):
+        keras.utils.set_random_seed(1)
+        task = PKMBertTextClassifier(tiny_backbone(), num_classes=2)
+        batch = {name: value[:, :length] for name, value in whole.items()}
+        with tf.GradientTape() as tape:
+            loss = keras.losses.sparse_categorical_crossentropy(
+                labels, task(batch, training=True), from_logits=True
+            )
+        gradients = tape.gradient(loss, task.trainable_variables)
+        statistics = [
+            weight for weight in task.weights if "moving" in weight.path
+        ]
+        dense = map(tf.convert_to_tensor, gradients)
+        steps.append([*dense, *map(tf.convert_to_tensor, statistics)])
+    assert len(statistics) == 4
+    for one, other in zip(*steps):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)

@@ -1,4 +1,5 @@
 import dataclasses
+import json
 import pathlib
 
 import pytest
@@ -67,6 +68,13 @@ def test_check_of_a_directory_that_holds_a_run(tmp_path):
     assert "--seed was 0, now 3" in str(error.value)
     assert "--memory-layers was [1, 2], now [2]" in str(error.value)
     assert "--steps" not in str(error.value)
+    # A run of a version that had no such flag goes on with its default.
+    stored = json.loads(run.recipe.read_text())
+    del stored["accumulate"]
+    run.recipe.write_text(json.dumps(stored))
+    run.check(recipe)
+    with pytest.raises(UserError, match="--accumulate was 1, now 2"):
+        run.check(dataclasses.replace(recipe, accumulate=2))
     with pytest.raises(UserError, match="--resume would continue"):
         run.check(dataclasses.replace(recipe, resume=False))
     run.results.write_text("{}")
