@@ -70,6 +70,10 @@ def fit(
     model = _masked_lm(sizes, "resm", length)
     model.compile(keras_pkm.optimizers.PKMAdam(1e-4))
     examples = tf.data.Dataset.from_tensors(_examples(sizes, batch, length))
+    # Its thread can keep `fit` from returning for as long as it ran.
+    options = tf.data.Options()
+    options.autotune.enabled = False
+    examples = examples.with_options(options)
     callbacks = []
     if monitored:
         # All that it can write, as pretraining has it.

@@ -109,7 +109,9 @@ class MemoryUsageMonitor(keras.callbacks.Callback):
                 "`MemoryUsageMonitor` needs a model whose backbone has "
                 f"memories. Received: `{self.model.name}`, which has none."
             )
-        self._probe = MemoryProbe(backbone)
+        # Traced once, however often `fit` is called.
+        if self._probe is None or self._probe.backbone is not backbone:
+            self._probe = MemoryProbe(backbone)
         if not self.staleness:
             self._begin_staleness()
         if self.tensorboard_dir and self._writer is None:
