@@ -4,6 +4,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_pkm.metrics.top1_slots import check_num_slots
 from keras_pkm.metrics.top1_slots import flatten_access
 from keras_pkm.metrics.top1_slots import top1_slots
 
@@ -50,12 +51,7 @@ class ClassMemoryUsage(keras.metrics.Metric):
 
     def __init__(self, num_slots, name="class_memory_usage", dtype=None):
         super().__init__(name=name, dtype=dtype)
-        if num_slots < 1:
-            raise ValueError(
-                "`num_slots` must be a positive integer. "
-                f"Received: num_slots={num_slots}."
-            )
-        self.num_slots = int(num_slots)
+        self.num_slots = check_num_slots(num_slots)
         self._top1 = self.add_variable(
             (2 * self.num_slots,),
             initializer="zeros",

@@ -4,6 +4,8 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_pkm.metrics.top1_slots import check_num_slots
+
 _NEVER = -1
 
 
@@ -45,12 +47,7 @@ class MemoryStaleness(keras.metrics.Metric):
 
     def __init__(self, num_slots, name="memory_staleness", dtype=None):
         super().__init__(name=name, dtype=dtype)
-        if num_slots < 1:
-            raise ValueError(
-                "`num_slots` must be a positive integer. "
-                f"Received: num_slots={num_slots}."
-            )
-        self.num_slots = int(num_slots)
+        self.num_slots = check_num_slots(num_slots)
         self._last = self._steps((self.num_slots,), "last")
         self._newest = self._steps((), "newest")
 

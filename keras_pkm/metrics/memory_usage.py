@@ -6,6 +6,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_pkm.metrics.top1_slots import check_num_slots
 from keras_pkm.metrics.top1_slots import flatten_access
 from keras_pkm.metrics.top1_slots import top1_slots
 
@@ -57,12 +58,7 @@ class MemoryUsage(keras.metrics.Metric):
 
     def __init__(self, num_slots, name="memory_usage", dtype=None):
         super().__init__(name=name, dtype=dtype)
-        if num_slots < 1:
-            raise ValueError(
-                "`num_slots` must be a positive integer. "
-                f"Received: num_slots={num_slots}."
-            )
-        self.num_slots = int(num_slots)
+        self.num_slots = check_num_slots(num_slots)
         self._reads = self._counter("reads", "int64")
         self._top1 = self._counter("top1", "int64")
         self._top1_of_token = self._counter("top1_of_token", "int64")

@@ -65,6 +65,10 @@ def test_prints_what_the_memory_brought(finished_run):
     ]
     usage = results["stages"][1]["memory_usage"]["2"]
     assert 0 < usage["top1_mu"] <= usage["mu"] <= 1
+    with open(run_dir / "logs" / "resm-memory.csv") as file:
+        *_, watched = csv.DictReader(file)
+    # While it trains, a part of the held-out text is read; at its end, all.
+    assert usage["top1_reads"] > int(watched["top1_reads"]) > 0
 
 
 def test_the_run_directory_is_enough(finished_run):
