@@ -51,6 +51,12 @@ def note(text: str) -> str:
     return f'<p class="note">{html.escape(text)}</p>'
 
 
+def commands(lines: list[str]) -> str:
+    """Returns what was typed, a command a line."""
+    text = html.escape("\n".join(lines))
+    return f'<pre class="wide">{text}</pre>'
+
+
 def picture(figure, caption: str) -> str:
     """Returns a matplotlib figure, drawn into the page."""
     file = io.BytesIO()

@@ -30,6 +30,9 @@ from training.run_jobs import run_jobs
 from training.user_error import RunError
 from training.user_error import UserError
 
+# The others change what has already been found.
+_MAY_CHANGE = ("out", "data_dir", "processes", "seeds", "repeat", "tasks")
+
 
 def main(args: list[str] | None = None) -> int:
     """Runs the command and returns its exit code."""
@@ -79,8 +82,7 @@ def _held(recipe):
         changed = [
             f"--{name.replace('_', '-')} was {other.get(name)}, now {value}"
             for name, value in asked.items()
-            if name not in ("out", "data_dir", "processes")
-            and other.get(name) != value
+            if name not in _MAY_CHANGE and other.get(name) != value
         ]
         if changed:
             raise UserError(

@@ -1,7 +1,7 @@
 """What the runs of the comparison have found, as data."""
 
 import json
-import statistics
+import math
 
 import numpy as np
 
@@ -13,11 +13,14 @@ from training.reproduction_plan import fine_tuning_path
 from training.reproduction_plan import run_path
 from training.reproduction_recipe import MODELS
 from training.reproduction_recipe import ReproductionRecipe
+from training.training_curves import read_staleness
 
 # The paper's: the first has the lower perplexity.
 PERPLEXITY_ORDER = (("f", "e"), ("e", "c"), ("f", "d"), ("d", "b"), ("b", "a"))
 # The first has the higher top-1 usage in the lower memory layer.
 USAGE_ORDER = (("f", "e"), ("e", "d"), ("d", "c"))
+# The first has the lower perplexity when the memory was just added (figure 3).
+FIRST_ORDER = (("f", "g"), ("g", "e"))
 
 
 def collect_figures(recipe: ReproductionRecipe) -> dict:
@@ -41,7 +44,8 @@ def collect_figures(recipe: ReproductionRecipe) -> dict:
                 "title": model.title,
                 "steps": recipe.size.steps * (2 if model.goes_on else 1),
                 "seeds": [
-                    _measured(recipe, seed, key) for seed in range(recipe.seeds)
+                    _measured(recipe, seed, key)
+                    for seed in recipe.seeds_of(key)
                 ],
             }
             for key, model in MODELS.items()
@@ -49,6 +53,7 @@ def collect_figures(recipe: ReproductionRecipe) -> dict:
         "orderings": [
             *(_perplexity_ordering(recipe, *pair) for pair in PERPLEXITY_ORDER),
             *(_usage_ordering(recipe, *pair) for pair in USAGE_ORDER),
+            *(_first_ordering(recipe, *pair) for pair in FIRST_ORDER),
         ],
         "fine_tuning": {
             task: {
@@ -65,7 +70,8 @@ def collect_figures(recipe: ReproductionRecipe) -> dict:
 
 
 def _measured(recipe, seed, key):
-    results = _read(run_path(recipe, seed, key) / "results.json")
+    run = run_path(recipe, seed, key)
+    results = _read(run / "results.json")
     held_out = _read(figures_path(recipe, seed, key, HELD_OUT))
     found = {
         "perplexity_before": results["stages"][-1]["perplexity_before"],
@@ -74,6 +80,7 @@ def _measured(recipe, seed, key):
         "predicted_tokens": held_out["predicted_tokens"],
         "num_slots": held_out["num_slots"],
         "memory_usage": held_out["memory_usage"],
+        "stale": _stale(run) if MODELS[key].has_memory else {},
         "unigram_perplexity": results["unigram_perplexity"],
         "tokens_per_second": results["stages"][-1]["tokens_per_second"],
     }
@@ -84,43 +91,79 @@ def _measured(recipe, seed, key):
     return found
 
 
+def _stale(run):
+    """Returns by layer the share of slots not read in training's last half."""
+    shares = {}
+    for number, by_step in read_staleness(str(run)).items():
+        end = max(by_step)
+        shares[str(number)] = sum(
+            share for last, share in by_step[end].items() if 2 * last <= end
+        )
+    return shares
+
+
 def _perplexity_ordering(recipe, lower, higher):
-    differences = []
-    for seed in range(recipe.seeds):
-        found = paired_difference(
+    differences = [
+        paired_difference(
             *(
                 _losses(figures_path(recipe, seed, key, HELD_OUT))
                 for key in (lower, higher)
             )
         )
-        differences.append([found.mean, found.low, found.high])
-    if all(low > 0 for _, low, _ in differences):
+        for seed in _common_seeds(recipe, lower, higher)
+    ]
+    if all(found.low > 0 for found in differences):
         verdict = "seen"
-    elif all(high < 0 for _, _, high in differences):
+    elif all(found.high < 0 for found in differences):
         verdict = "the other way round"
     else:
         verdict = "not told apart"
     return {
+        "kind": "perplexity",
         "what": f"perplexity {lower} < {higher}",
-        "differences": differences,
+        "differences": [
+            [found.mean, found.low, found.high] for found in differences
+        ],
         "verdict": verdict,
     }
 
 
 def _usage_ordering(recipe, higher, lower):
-    differences = []
-    for seed in range(recipe.seeds):
-        first, second = (
+    used = [
+        [
             _lower_layer(_measured(recipe, seed, key))["top1_mu"]
             for key in (higher, lower)
-        )
-        differences.append(first - second)
-    seen = all(difference >= 0 for difference in differences)
+        ]
+        for seed in _common_seeds(recipe, higher, lower)
+    ]
+    differences = [first - second for first, second in used]
     return {
+        "kind": "use",
         "what": f"top-1 use, lower layer {higher} >= {lower}",
         "differences": differences,
-        "verdict": "seen" if seen else "not seen",
+        "verdict": "seen" if min(differences) >= 0 else "not seen",
     }
+
+
+def _first_ordering(recipe, lower, higher):
+    first = [
+        [
+            math.log(_measured(recipe, seed, key)["perplexity_before"])
+            for key in (lower, higher)
+        ]
+        for seed in _common_seeds(recipe, lower, higher)
+    ]
+    differences = [theirs - ours for ours, theirs in first]
+    return {
+        "kind": "first",
+        "what": f"first perplexity {lower} < {higher}",
+        "differences": differences,
+        "verdict": "seen" if min(differences) > 0 else "not seen",
+    }
+
+
+def _common_seeds(recipe, *keys):
+    return range(min(len(recipe.seeds_of(key)) for key in keys))
 
 
 def _lower_layer(found):
@@ -136,12 +179,6 @@ def _fine_tuned(recipe, key, task):
         kind: fine_tuning_path(recipe, key, task, frozen) / "results.json"
         for kind, frozen in kinds.items()
     }
-
-
-def median_over_seeds(found: list[dict], name: str) -> float | None:
-    """Returns the median of a figure over the seeds, None if it is unknown."""
-    values = [seed.get(name) for seed in found]
-    return None if None in values else statistics.median(values)
 
 
 def _losses(path):

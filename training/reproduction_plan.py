@@ -18,6 +18,7 @@ class Job:
 
     Attributes:
         title: What it does.
+        name: Of its log.
         script: The file in `training/`.
         args: Its arguments.
         result: The file that is there once it has ended.
@@ -26,6 +27,7 @@ class Job:
     """
 
     title: str
+    name: str
     script: str
     args: tuple[str, ...]
     result: pathlib.Path
@@ -40,14 +42,7 @@ class Job:
 
 def plan_jobs(recipe: ReproductionRecipe) -> list[Job]:
     """Returns all commands, each behind those that it needs."""
-    jobs = []
-    for seed in range(recipe.seeds):
-        jobs += [_pretrain(recipe, seed, key) for key in MODELS]
-    for seed in range(recipe.seeds):
-        for key in MODELS:
-            jobs.append(_evaluate(recipe, seed, key, HELD_OUT))
-            if recipe.out_of_domain is not None:
-                jobs.append(_evaluate(recipe, seed, key, OUT_OF_DOMAIN))
+    jobs = _train_and_measure(recipe, 0)
     for task in recipe.size.tasks:
         # What figure 3 shows is not in the tables.
         for key, model in MODELS.items():
@@ -55,6 +50,18 @@ def plan_jobs(recipe: ReproductionRecipe) -> list[Job]:
                 jobs.append(_fine_tune(recipe, key, task, frozen=False))
                 if model.has_memory:
                     jobs.append(_fine_tune(recipe, key, task, frozen=True))
+    for seed in range(1, recipe.seeds):
+        jobs += _train_and_measure(recipe, seed)
+    return jobs
+
+
+def _train_and_measure(recipe, seed):
+    keys = [key for key in MODELS if seed in recipe.seeds_of(key)]
+    jobs = [_pretrain(recipe, seed, key) for key in keys]
+    for key in keys:
+        jobs.append(_evaluate(recipe, seed, key, HELD_OUT))
+        if recipe.out_of_domain is not None:
+            jobs.append(_evaluate(recipe, seed, key, OUT_OF_DOMAIN))
     return jobs
 
 
@@ -95,7 +102,8 @@ def _pretrain(recipe, seed, key):
     first = run_path(recipe, 0, "a")
     needs = []
     if model.goes_on:
-        start = run_path(recipe, seed, "a")
+        known = seed if seed in recipe.seeds_of("a") else 0
+        start = run_path(recipe, known, "a")
         args += ["--init-from", str(start)]
         needs.append(start / "results.json")
     elif path != first:
@@ -106,6 +114,7 @@ def _pretrain(recipe, seed, key):
         args.append("--fresh-feed-forward")
     return Job(
         f"pretraining {key}, {model.title}, seed {seed}",
+        f"pretraining-{key}-seed-{seed}",
         "pretrain.py",
         tuple(args),
         path / "results.json",
@@ -133,6 +142,7 @@ def _evaluate(recipe, seed, key, text):
             args += ["--data-dir", recipe.data_dir]
     return Job(
         f"measuring {key}, {MODELS[key].title}, seed {seed}, {text}",
+        f"measuring-{key}-seed-{seed}-{text}",
         "evaluate_mlm.py",
         tuple(args),
         result,
@@ -159,6 +169,7 @@ def _fine_tune(recipe, key, task, frozen):
     return Job(
         f"fine-tuning {key}, {MODELS[key].title}, on {task}"
         + (", memory frozen" if frozen else ""),
+        f"fine-tuning-{path.name}",
         "finetune.py",
         tuple(args),
         path / "results.json",

@@ -134,8 +134,13 @@ class ReproductionRecipe:
     out_of_domain: str | None = None
     # Steps of a stage. Default: those of the scale.
     steps: int | None = None
-    # Seeds to train all models with.
+    # Seeds to train models with. More can be asked for later.
     seeds: int = 1
+    # Models to train with all of the seeds, by their letters; the others are
+    # trained with the first one only.
+    repeat: tuple[Literal["a", "b", "c", "d", "e", "f", "g"], ...] = tuple(
+        MODELS
+    )
     # GLUE's directory of TSV files, or tfds.
     glue: str = "tfds"
     # Directory of SQuAD's JSON files, or tfds.
@@ -159,6 +164,10 @@ class ReproductionRecipe:
         if self.processes is not None:
             return self.processes
         return 1 if self.scale == "paper" else min(2, os.cpu_count() or 1)
+
+    def seeds_of(self, key: str) -> range:
+        """Returns the seeds that a model is trained with."""
+        return range(self.seeds if key in self.repeat else 1)
 
     @property
     def size(self) -> Scale:

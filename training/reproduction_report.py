@@ -2,28 +2,21 @@
 
 import json
 import pathlib
-import statistics
+import shlex
 
 from matplotlib.figure import Figure
 from tabulate import tabulate
 
 from training import memory_page as page
 from training import memory_plots as plots
-from training.finetuning_report import percent
-from training.paper_figures import paper_figures
-from training.paper_figures import paper_masked_lm
-from training.reproduction_figures import median_over_seeds
+from training.reproduction_plan import plan_jobs
 from training.reproduction_plan import run_path
 from training.reproduction_recipe import MODELS
 from training.reproduction_recipe import ReproductionRecipe
+from training.reproduction_tables import make_tables
 from training.run_directory import write_whole
 from training.training_curves import read_curves
 from training.training_curves import read_staleness
-
-_PAPER = (
-    "Rows and columns marked as the paper's are its own (Kim and Jung, 2020), "
-    "of other models, data and machines: compare orders, not values."
-)
 
 
 def write_report(recipe: ReproductionRecipe, figures: dict) -> pathlib.Path:
@@ -40,160 +33,64 @@ def write_report(recipe: ReproductionRecipe, figures: dict) -> pathlib.Path:
     for name, (figure, _) in drawn.items():
         for kind in ("png", "svg"):
             figure.savefig(recipe.out / f"{name}.{kind}", dpi=150)
-    tables = _tables(figures)
-    size = figures["recipe"]
-    notes = [
-        f"{size['scale']} scale, {size['steps']:,} steps a stage, trained on "
-        f"{size['corpus']}, {size['seeds']} seed(s).",
-        _PAPER,
+    tables, notes = make_tables(figures), _notes(figures)
+    commands = [
+        shlex.join(["python", f"training/{job.script}", *job.args])
+        for job in plan_jobs(recipe)
     ]
-    if size["scale"] == "quick":
-        notes.append("A quick run shows that all works, and nothing else.")
-    write_whole(
-        recipe.out / "report.md",
-        "\n\n".join(
-            ["# The comparison", *notes]
-            + [
-                f"## {title}\n\n{explanation}\n\n"
-                + tabulate(
-                    rows, header, tablefmt="github", disable_numparse=True
-                )
-                for title, explanation, header, rows in tables
-            ]
-        )
-        + "\n",
-    )
-    write_whole(recipe.out / "report.json", json.dumps(figures, indent=2))
+    markdown = ["# The comparison", *notes]
     sections = [("What was done", [page.note(text) for text in notes])]
+    for table in tables:
+        rows = tabulate(
+            table.rows, table.header, tablefmt="github", disable_numparse=True
+        )
+        markdown += [f"## {table.title}", table.explanation, rows]
+        parts = [
+            page.note(table.explanation),
+            page.table(table.header, table.rows),
+        ]
+        sections.append((table.title, parts))
+    markdown += ["## Commands", "\n".join(["```shell", *commands, "```"])]
     sections += [
-        (title, [page.note(explanation), page.table(header, rows)])
-        for title, explanation, header, rows in tables
-    ]
-    sections.append(
         (
             "Figures",
             [page.picture(figure, text) for figure, text in drawn.values()],
-        )
-    )
+        ),
+        ("Commands", [page.commands(commands)]),
+    ]
+    write_whole(recipe.out / "report.md", "\n\n".join(markdown) + "\n")
+    write_whole(recipe.out / "report.json", json.dumps(figures, indent=2))
     path = recipe.out / "report.html"
     write_whole(path, page.make_page("The comparison", sections))
     return path
 
 
-def _tables(figures):
-    tables = [
-        (
-            "Perplexity and use of the memories (table 2)",
-            "Held-out perplexity with its standard error over sequences, and "
-            "how the held-out text uses the two memories, the lower one "
-            "first. Before: right after the memory was added. Medians over "
-            "the seeds.",
-            *_table_2(figures),
-        ),
-        (
-            "Orders",
-            "Perplexities: the difference of the mean -ln p in nats, with the "
-            "95 % interval of a bootstrap over blocks of 64 sequences, for "
-            "each seed. Use: the difference in percentage points.",
-            ["order", "difference", "verdict"],
-            [
-                [
-                    row["what"],
-                    "; ".join(map(_difference, row["differences"])),
-                    row["verdict"],
-                ]
-                for row in figures["orderings"]
-            ],
-        ),
+def _notes(figures):
+    size = figures["recipe"]
+    notes = [
+        f"{size['scale']} scale, {size['steps']:,} steps a stage, trained on "
+        f"{size['corpus']}, {size['seeds']} seed(s).",
+        "Rows and columns marked as the paper's are its own (Kim and Jung, "
+        "2020), of other models, data and machines: compare orders, not "
+        "values.",
     ]
-    if figures["fine_tuning"]:
-        tables.append(
-            (
-                "Fine-tuning (tables 4 and 5)",
-                "Dev sets, in percent, after the best epoch: with memories "
-                "that learn too, and with frozen ones. Medians over the seeds.",
-                *_tables_4_and_5(figures),
-            )
-        )
-    return tables
-
-
-def _table_2(figures):
-    header = [
-        *("model", "steps", "before", "perplexity", "other text"),
-        *("top-1 used %", "KL_u", "KL_w", "the paper's: perplexity"),
-        *("top-1 used %", "KL_u", "KL_w"),
+    if size["scale"] == "quick":
+        notes.append("A quick run shows that all works, and nothing else.")
+    seeds = [
+        seed for model in figures["models"].values() for seed in model["seeds"]
     ]
-    rows = []
-    for key, model in figures["models"].items():
-        seeds = model["seeds"]
-        paper = paper_masked_lm().get(MODELS[key].in_table, "- - - - - -")
-        cells = paper.split()
-        rows.append(
-            [
-                f"{key} {model['title']}",
-                f"{model['steps']:,}",
-                _number(median_over_seeds(seeds, "perplexity_before")),
-                f"{_number(median_over_seeds(seeds, 'perplexity'))} ± "
-                f"{_number(median_over_seeds(seeds, 'standard_error'))}",
-                _number(median_over_seeds(seeds, "out_of_domain_perplexity")),
-                _usage(seeds, "top1_mu", 100, 1),
-                _usage(seeds, "kl_u", 1, 2),
-                _usage(seeds, "kl_w", 1, 2),
-                *(cells[0], *cells[3:]),
-            ]
-        )
-    return header, rows
-
-
-def _tables_4_and_5(figures):
-    tasks = figures["fine_tuning"]
-    header, columns = ["model"], []
-    for task, models in tasks.items():
-        for name in next(iter(models.values()))["updated"]:
-            header += [
-                f"{task} {name}",
-                "frozen",
-                "the paper's",
-                "frozen",
-            ]
-            columns.append((task, name))
-    rows = []
-    for key, model in MODELS.items():
-        if not model.in_table:
-            continue
-        row = [f"{key} {model.title}"]
-        for task, name in columns:
-            ours = tasks[task][key]
-            paper = paper_figures(task, "bert", frozen=True)
-            for kind in ("updated", "frozen"):
-                summary = ours.get(kind)
-                row.append(percent(summary[name]) if summary else "-")
-            for title in (model.in_table, f"{model.in_table}, memory frozen"):
-                known = paper.get(title, {}).get("figures", {})
-                row.append(f"{known[name]:.1f}" if name in known else "-")
-        rows.append(row)
-    return header, rows
-
-
-def _number(value):
-    return "-" if value is None else f"{value:.2f}"
-
-
-def _usage(seeds, name, factor, digits):
-    layers = sorted(seeds[0]["memory_usage"], key=int)
-    values = [
-        statistics.median(seed["memory_usage"][layer][name] for seed in seeds)
-        for layer in layers
-    ]
-    return "/".join(f"{factor * value:.{digits}f}" for value in values) or "-"
-
-
-def _difference(found):
-    if isinstance(found, list):
-        mean, low, high = found
-        return f"{mean:+.4f} ({low:+.4f} to {high:+.4f})"
-    return f"{100 * found:+.1f}"
+    fewest = min(
+        usage["top1_reads"] / seed["num_slots"]
+        for seed in seeds
+        for usage in seed["memory_usage"].values()
+    )
+    notes.append(
+        f"{seeds[0]['predicted_tokens']:,} held-out tokens were predicted. All "
+        f"that were not padding have read a memory at least {fewest:,.1f} "
+        "times a slot (top-1 reads)."
+        + ("" if fewest >= 5 else " Below five, use is underrated.")
+    )
+    return notes
 
 
 def _draw(recipe) -> dict[str, tuple[Figure, str]]:

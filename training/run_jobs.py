@@ -45,16 +45,14 @@ def run_jobs(jobs: list[Job], logs: pathlib.Path, at_once: int):
                 for job in _ready(jobs, running)[: at_once - len(running)]:
                     number = jobs.index(job) + 1
                     tqdm.write(f"[{number}/{len(jobs)}] {job.title}")
-                    running[job] = _start(job, _log(logs, jobs, job), at_once)
+                    running[job] = _start(job, _log(logs, job), at_once)
                 time.sleep(_SECONDS)
                 for job, process in list(running.items()):
                     if process.poll() is None:
                         continue
                     del running[job]
                     if process.returncode or not job.is_done:
-                        raise _failure(
-                            job, process.returncode, _log(logs, jobs, job)
-                        )
+                        raise _failure(job, process.returncode, _log(logs, job))
                     progress.update(round(job.cost))
         finally:
             # None of them if all went well.
@@ -100,9 +98,8 @@ def _start(job, log, at_once):
         )
 
 
-def _log(logs, jobs, job):
-    kind = pathlib.Path(job.script).stem
-    return logs / f"{jobs.index(job) + 1:03}-{kind}.log"
+def _log(logs, job):
+    return logs / f"{job.name}.log"
 
 
 def _failure(job, code, log):

@@ -64,6 +64,7 @@ def test_report(out):
         # The plain model has not been measured before it was trained.
         before = figures["perplexity_before"]
         assert (before is not None) == (key in "befg")
+        assert set(figures["stale"]) == set(figures["memory_usage"])
     for row in report["orderings"][:5]:
         lower, higher = row["what"].removeprefix("perplexity ").split(" < ")
         ((difference, low, high),) = row["differences"]
@@ -80,6 +81,8 @@ def test_report(out):
             else "not told apart"
         )
     assert "the paper's" in text and "nothing else" in text
+    ran = [line for line in text.splitlines() if line.startswith("python ")]
+    assert len(ran) == len(list((out / "logs").iterdir())) == 7 + 7 + 10
     tuned = report["fine_tuning"]["sst2"]
     assert [key for key, kinds in tuned.items() if "frozen" in kinds] == [
         *"cdef"
@@ -101,8 +104,8 @@ def test_a_finished_comparison_only_reports(out, command, capsys):
 
 
 def test_mistakes(out, command, tmp_path, capsys):
-    assert reproduce.main([*command, "--seeds", "2"]) == 2
-    assert "--seeds was 1, now 2" in capsys.readouterr().err
+    assert reproduce.main([*command, "--steps", "2"]) == 2
+    assert "--steps was None, now 2" in capsys.readouterr().err
     (tmp_path / "notes.txt").touch()
     assert reproduce.main(["--out", str(tmp_path)]) == 2
     assert "holds other files" in capsys.readouterr().err

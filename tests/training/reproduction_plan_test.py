@@ -12,14 +12,15 @@ def test_every_command_has_what_it_needs(scale):
     recipe = ReproductionRecipe(
         pathlib.Path("out"), scale=scale, seeds=2, out_of_domain="books.txt"
     )
-    made = set()
+    made, names = set(), set()
     for job in plan_jobs(recipe):
         flags = dict(zip(job.args, job.args[1:]))
         for flag in ("--init-from", "--model"):
             assert flag not in flags or flags[flag] in made
         if "--vocabulary" in flags:
             assert any(flags["--vocabulary"].startswith(run) for run in made)
-        assert str(job.result) not in made
+        assert str(job.result) not in made and job.name not in names
+        names.add(job.name)
         made |= {str(job.result), str(job.result.parent)}
     # Seven models, measured on two texts, with two seeds.
     assert sum(path.endswith("out-of-domain.json") for path in made) == 14
@@ -37,6 +38,21 @@ def test_budgets_are_equal():
         assert len({flags[name] for flags in pretraining}) == 1
     starts = [flags.get("--init-from") for flags in pretraining]
     assert starts == [None, "out/seed-0/a", None, None] + 3 * ["out/seed-0/a"]
+
+
+def test_seeds_of_some_models_only():
+    recipe = ReproductionRecipe(
+        pathlib.Path("out"), seeds=3, repeat=("c", "f"), tasks=()
+    )
+    jobs = plan_jobs(recipe)
+    runs = [
+        str(job.result.parent) for job in jobs if job.script == "pretrain.py"
+    ]
+    assert runs == [f"out/seed-0/{key}" for key in MODELS] + [
+        f"out/seed-{seed}/{key}" for seed in (1, 2) for key in "cf"
+    ]
+    last = dict(zip(jobs[-3].args, jobs[-3].args[1:]))
+    assert last["--init-from"] == "out/seed-0/a" and last["--seed"] == "4"
 
 
 def test_memories_are_frozen_where_there_are_any():
