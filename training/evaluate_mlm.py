@@ -10,7 +10,6 @@ import pathlib
 import sys
 import tempfile
 
-import numpy as np
 import tyro
 from tqdm import tqdm
 
@@ -25,9 +24,7 @@ from training.pretrained_model import load_masked_lm
 from training.ranges import check_at_least
 from training.ranges import check_between_0_and_1
 from training.ranges import out_of_range
-from training.run_directory import RunDirectory
 from training.run_directory import write_whole
-from training.tokenizing import open_packed
 from training.tokenizing import tokenize_and_pack
 from training.user_error import UserError
 
@@ -44,12 +41,10 @@ class EvaluationRecipe:
     # local directory of transformers.
     model: str
     # Text files or globs separated by commas, tfds:NAME, or python-docs.
-    # Default: what the run itself has held out.
-    text: str | None = None
+    text: str
     # Directory of prepared tfds data. With it nothing is downloaded.
     data_dir: str | None = None
-    # Tokens of an input. Default: as many as the model takes, at most 512. What
-    # a run has held out has its length.
+    # Tokens of an input. Default: as many as the model takes, at most 512.
     sequence_length: int | None = None
     # Share of the tokens to predict; of them 80% are masked, 10% replaced, 10%
     # kept.
@@ -65,9 +60,6 @@ class EvaluationRecipe:
     batch_size: int = 64
     # File to write the figures to, as JSON.
     output: pathlib.Path | None = None
-    # File to write each input's sum of -ln p and number of predicted tokens to,
-    # arrays "nll" and "tokens" of an npz file.
-    losses: pathlib.Path | None = None
 
 
 def main(args: list[str] | None = None) -> int:
@@ -89,25 +81,24 @@ def evaluate(recipe: EvaluationRecipe) -> dict:
     """
     check_at_least(recipe, sequence_length=8, batch_size=1, limit=1)
     check_between_0_and_1(recipe, "mask_rate")
-    corpus = None
-    if recipe.text is not None:
-        corpus = open_corpus(recipe.text, recipe.data_dir)
-        corpus.check()
+    corpus = open_corpus(recipe.text, recipe.data_dir)
+    corpus.check()
     task, _, tokenizer = load_masked_lm(recipe.model)
+    longest = task.backbone.max_sequence_length
+    length = recipe.sequence_length or min(512, longest)
+    if length > longest:
+        raise out_of_range(
+            recipe, "sequence_length", f"at most the model's {longest}"
+        )
+    masking = Masking.from_tokenizer(tokenizer, length, recipe.mask_rate)
     with tempfile.TemporaryDirectory() as folder:
-        if corpus is None:
-            packed = _held_out_by_the_run(recipe)
-        else:
-            packed = tokenize_and_pack(
-                corpus,
-                tokenizer,
-                _sequence_length(recipe, task.backbone),
-                str(pathlib.Path(folder) / "packed"),
-                progress_label=corpus.name,
-            )
-        packed = packed[: recipe.limit]
-        length = packed.shape[1]
-        masking = Masking.from_tokenizer(tokenizer, length, recipe.mask_rate)
+        packed = tokenize_and_pack(
+            corpus,
+            tokenizer,
+            length,
+            str(pathlib.Path(folder) / "packed"),
+            progress_label=corpus.name,
+        )[: recipe.limit]
         if recipe.pseudo:
             batches = one_by_one(packed, masking, recipe.batch_size)
         else:
@@ -124,7 +115,7 @@ def evaluate(recipe: EvaluationRecipe) -> dict:
         )
     results = {
         "model": recipe.model,
-        "text": recipe.text or "held out by the run",
+        "text": recipe.text,
         "kind": "pseudo-perplexity" if recipe.pseudo else "perplexity",
         "perplexity": evaluation.perplexity,
         "standard_error": evaluation.standard_error,
@@ -136,35 +127,10 @@ def evaluate(recipe: EvaluationRecipe) -> dict:
         "memory_usage": evaluation.memory_usage,
     }
     print(format_results(results))
-    if recipe.losses is not None:
-        recipe.losses.parent.mkdir(parents=True, exist_ok=True)
-        np.savez(recipe.losses, nll=evaluation.nll, tokens=evaluation.tokens)
     if recipe.output is not None:
         recipe.output.parent.mkdir(parents=True, exist_ok=True)
         write_whole(recipe.output, json.dumps(results, indent=2) + "\n")
     return results
-
-
-def _held_out_by_the_run(recipe):
-    run = RunDirectory(recipe.model)
-    if not run.packed_held_out.exists():
-        raise UserError(
-            f"--text must be given, because '{recipe.model}' is not the "
-            "directory of a pretraining run, which has held-out text: pass "
-            "text files"
-        )
-    length = json.loads(run.recipe.read_text())["sequence_length"]
-    return open_packed(str(run.packed_held_out), length)
-
-
-def _sequence_length(recipe, backbone):
-    longest = backbone.max_sequence_length
-    length = recipe.sequence_length or min(512, longest)
-    if length > longest:
-        raise out_of_range(
-            recipe, "sequence_length", f"at most the model's {longest}"
-        )
-    return length
 
 
 def format_results(results: dict) -> str:

@@ -61,7 +61,7 @@ def evaluate_masked_lm(
         task: masked-LM task of keras-hub or `keras_pkm.models`.
         batches: of features, label ids and weights, as
             `training.masked_lm_data` makes them; rows without any weight are
-            left out.
+            left out. With several replicas they must divide by these.
         progress: wraps the batches.
     """
     backbone = task.backbone
@@ -72,9 +72,10 @@ def evaluate_masked_lm(
     memories = getattr(backbone, "memory_outputs", {})
     # One pass for both.
     model = keras.Model(task.input, {"logits": logits, "memories": memories})
-    usage = usage_metrics(backbone)
+    strategy = task.distribute_strategy
+    with strategy.scope():
+        usage = usage_metrics(backbone)
 
-    @tf.function(reduce_retracing=True)
     def step(features, labels, weights):
         inputs = {name: features[name] for name in task.input}
         found = model(inputs, training=False)
@@ -86,13 +87,18 @@ def evaluate_masked_lm(
                 slots, read_weights, padding_mask=features["padding_mask"]
             )
         weights = tf.cast(weights, "float64")
-        return (
-            tf.reduce_sum(tf.cast(nll, "float64") * weights, axis=-1),
-            tf.reduce_sum(weights, axis=-1),
-        )
+        nll = tf.cast(nll, "float64")
+        sums = (tf.reduce_sum(part, -1) for part in (nll * weights, weights))
+        return tf.stack(list(sums), axis=-1)
 
-    sums = [step(*batch) for batch in progress(batches)]
-    nll, tokens = (np.concatenate(part) for part in zip(*sums))
+    @tf.function(reduce_retracing=True)
+    def step_everywhere(*batch):
+        return strategy.gather(strategy.run(step, batch), axis=0)
+
+    if strategy.num_replicas_in_sync > 1:
+        batches = strategy.experimental_distribute_dataset(batches)
+    sums = [step_everywhere(*batch) for batch in progress(batches)]
+    nll, tokens = np.concatenate(sums).T
     return Evaluation(
         nll[tokens > 0],
         tokens[tokens > 0],

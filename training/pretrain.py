@@ -13,8 +13,10 @@ import sys
 
 import keras
 import keras_hub
+import numpy as np
 import tensorflow as tf
 import tyro
+from tqdm import tqdm
 
 from keras_pkm.callbacks import TrainingCheckpoint
 from keras_pkm.models import copy_matching_weights
@@ -25,6 +27,7 @@ from training.initial_model import InitialModel
 from training.initial_model import load_initial_model
 from training.initial_model import recipe_of_initial_model
 from training.interruption import Signals
+from training.masked_lm_evaluation import evaluate_masked_lm
 from training.pretraining_data import PretrainingData
 from training.pretraining_data import open_corpora
 from training.pretraining_data import prepare_data
@@ -173,10 +176,19 @@ def train(recipe, run, data, strategy, initial, signals) -> dict:
             run=run,
             writes=is_chief(strategy),
         )
-        before = checkpoint.state["perplexity_before"]
+        evaluation = evaluate_masked_lm(
+            model,
+            data.held_out_batches(),
+            lambda batches: tqdm(batches, "Evaluation", disable=None),
+        )
         finished = [
             *finished,
-            {"name": stage.name, "perplexity_before": before, **figures},
+            {
+                "name": stage.name,
+                "perplexity_before": checkpoint.state["perplexity_before"],
+                **figures,
+                **figures_of(evaluation),
+            },
         ]
 
     results = {
@@ -187,9 +199,27 @@ def train(recipe, run, data, strategy, initial, signals) -> dict:
         "stages": finished,
     }
     if is_chief(strategy):
+        np.savez(
+            run.held_out_losses, nll=evaluation.nll, tokens=evaluation.tokens
+        )
         write_results(results, run)
     print(f"\n{format_results(results)}\n\nThe model is in {run.last}.")
     return results
+
+
+def figures_of(evaluation) -> dict:
+    """Returns what the results keep of an evaluation, as JSON has it."""
+    figures = {
+        "perplexity": evaluation.perplexity,
+        "standard_error": evaluation.standard_error,
+        "predicted_tokens": int(evaluation.tokens.sum()),
+    }
+    if evaluation.memory_usage:
+        figures["memory_usage"] = {
+            str(layer): usage
+            for layer, usage in evaluation.memory_usage.items()
+        }
+    return figures
 
 
 def begin_stage(model, data, stage, checkpoint, finished):

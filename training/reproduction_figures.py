@@ -6,13 +6,12 @@ import math
 import numpy as np
 
 from training.paired_bootstrap import paired_difference
-from training.reproduction_plan import HELD_OUT
-from training.reproduction_plan import OUT_OF_DOMAIN
-from training.reproduction_plan import figures_path
 from training.reproduction_plan import fine_tuning_path
+from training.reproduction_plan import out_of_domain_path
 from training.reproduction_plan import run_path
 from training.reproduction_recipe import MODELS
 from training.reproduction_recipe import ReproductionRecipe
+from training.run_directory import RunDirectory
 from training.training_curves import read_staleness
 
 # The paper's: the first has the lower perplexity.
@@ -70,22 +69,22 @@ def collect_figures(recipe: ReproductionRecipe) -> dict:
 
 
 def _measured(recipe, seed, key):
-    run = run_path(recipe, seed, key)
-    results = _read(run / "results.json")
-    held_out = _read(figures_path(recipe, seed, key, HELD_OUT))
+    run = RunDirectory(run_path(recipe, seed, key))
+    results = _read(run.results)
+    stage = results["stages"][-1]
     found = {
-        "perplexity_before": results["stages"][-1]["perplexity_before"],
-        "perplexity": held_out["perplexity"],
-        "standard_error": held_out["standard_error"],
-        "predicted_tokens": held_out["predicted_tokens"],
-        "num_slots": held_out["num_slots"],
-        "memory_usage": held_out["memory_usage"],
-        "stale": _stale(run) if MODELS[key].has_memory else {},
+        "perplexity_before": stage["perplexity_before"],
+        "perplexity": stage["perplexity"],
+        "standard_error": stage["standard_error"],
+        "predicted_tokens": stage["predicted_tokens"],
+        "num_slots": results["num_slots"],
+        "memory_usage": stage.get("memory_usage", {}),
+        "stale": _stale(run.root) if MODELS[key].has_memory else {},
         "unigram_perplexity": results["unigram_perplexity"],
-        "tokens_per_second": results["stages"][-1]["tokens_per_second"],
+        "tokens_per_second": stage["tokens_per_second"],
     }
     if recipe.out_of_domain is not None:
-        other = _read(figures_path(recipe, seed, key, OUT_OF_DOMAIN))
+        other = _read(out_of_domain_path(recipe, seed, key))
         found["out_of_domain_perplexity"] = other["perplexity"]
         found["out_of_domain_standard_error"] = other["standard_error"]
     return found
@@ -105,10 +104,7 @@ def _stale(run):
 def _perplexity_ordering(recipe, lower, higher):
     differences = [
         paired_difference(
-            *(
-                _losses(figures_path(recipe, seed, key, HELD_OUT))
-                for key in (lower, higher)
-            )
+            *(_losses(run_path(recipe, seed, key)) for key in (lower, higher))
         )
         for seed in _common_seeds(recipe, lower, higher)
     ]
@@ -181,8 +177,8 @@ def _fine_tuned(recipe, key, task):
     }
 
 
-def _losses(path):
-    with np.load(path.with_suffix(".npz")) as file:
+def _losses(run):
+    with np.load(RunDirectory(run).held_out_losses) as file:
         return file["nll"], file["tokens"]
 
 

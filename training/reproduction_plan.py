@@ -6,9 +6,6 @@ import pathlib
 from training.reproduction_recipe import MODELS
 from training.reproduction_recipe import ReproductionRecipe
 
-# Text to measure on, by the name of the file of figures.
-HELD_OUT = "held-out"
-OUT_OF_DOMAIN = "out-of-domain"
 FROZEN = ("values", "keys", "queries")
 
 
@@ -58,10 +55,8 @@ def plan_jobs(recipe: ReproductionRecipe) -> list[Job]:
 def _train_and_measure(recipe, seed):
     keys = [key for key in MODELS if seed in recipe.seeds_of(key)]
     jobs = [_pretrain(recipe, seed, key) for key in keys]
-    for key in keys:
-        jobs.append(_evaluate(recipe, seed, key, HELD_OUT))
-        if recipe.out_of_domain is not None:
-            jobs.append(_evaluate(recipe, seed, key, OUT_OF_DOMAIN))
+    if recipe.out_of_domain is not None:
+        jobs += [_evaluate(recipe, seed, key) for key in keys]
     return jobs
 
 
@@ -70,11 +65,11 @@ def run_path(recipe: ReproductionRecipe, seed: int, key: str) -> pathlib.Path:
     return recipe.out / f"seed-{seed}" / key
 
 
-def figures_path(
-    recipe: ReproductionRecipe, seed: int, key: str, text: str
+def out_of_domain_path(
+    recipe: ReproductionRecipe, seed: int, key: str
 ) -> pathlib.Path:
-    """Returns the file of a model's figures on some text."""
-    return recipe.out / f"seed-{seed}" / f"{key}-{text}.json"
+    """Returns the file of a model's figures on text of another kind."""
+    return recipe.out / f"seed-{seed}" / f"{key}-out-of-domain.json"
 
 
 def fine_tuning_path(
@@ -128,25 +123,23 @@ def vocabulary_path(run: pathlib.Path) -> pathlib.Path:
     return run / "tokenizer" / "assets" / "tokenizer" / "vocabulary.txt"
 
 
-def _evaluate(recipe, seed, key, text):
-    result = figures_path(recipe, seed, key, text)
+def _evaluate(recipe, seed, key):
+    run = run_path(recipe, seed, key)
+    result = out_of_domain_path(recipe, seed, key)
     args = [
         *recipe.size.measuring.split(),
-        *("--model", str(run_path(recipe, seed, key))),
+        *("--model", str(run), "--text", recipe.out_of_domain),
         *("--output", str(result)),
-        *("--losses", str(result.with_suffix(".npz"))),
     ]
-    if text == OUT_OF_DOMAIN:
-        args += ["--text", recipe.out_of_domain]
-        if recipe.data_dir is not None:
-            args += ["--data-dir", recipe.data_dir]
+    if recipe.data_dir is not None:
+        args += ["--data-dir", recipe.data_dir]
     return Job(
-        f"measuring {key}, {MODELS[key].title}, seed {seed}, {text}",
-        f"measuring-{key}-seed-{seed}-{text}",
+        f"measuring {key}, {MODELS[key].title}, seed {seed}, out of domain",
+        f"measuring-{key}-seed-{seed}",
         "evaluate_mlm.py",
         tuple(args),
         result,
-        (run_path(recipe, seed, key) / "results.json",),
+        (run / "results.json",),
         recipe.size.steps / 20,
     )
 

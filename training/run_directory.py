@@ -30,7 +30,9 @@ class RunDirectory:
     - `checkpoints/`: by stage, from which an unfinished run goes on;
     - `logs/`: CSV files and TensorBoard summaries, by stage;
     - `data/`: the packed corpus;
-    - `results.json`, `results.md`: the final figures.
+    - `results.json`, `results.md`: the final figures;
+    - `held_out_losses.npz`: of each held-out row the sum of -ln p and the
+      number of predicted tokens, `nll` and `tokens`.
 
     Args:
         root: path of the directory.
@@ -49,6 +51,7 @@ class RunDirectory:
         self.last = self.root / "last"
         self.plain = self.root / "plain"
         self.results = self.root / "results.json"
+        self.held_out_losses = self.root / "held_out_losses.npz"
 
     @property
     def has_data(self) -> bool:

@@ -158,7 +158,7 @@ def train_stage(
             checkpoint, None if skipping_is_usual else recipe.max_skipped_steps
         ),
         *([monitor] if monitor else []),
-        KeepFigures(checkpoint, recipe, monitor, held_out, stage.steps),
+        KeepFigures(checkpoint, recipe),
     ]
     last, best = run.last, run.best
     if stage.label == "plain":

@@ -4,23 +4,16 @@ import time
 
 import keras
 
-from keras_pkm.models import MemoryProbe
 from training.interruption import Interrupted
 from training.run_directory import save_preset
 
 
 class KeepFigures(keras.callbacks.Callback):
-    """Keeps the figures of the last evaluation in the checkpoint's state.
+    """Keeps the figures of the last epoch in the checkpoint's state."""
 
-    The last of the stage measures the memory's usage on all held-out batches.
-    """
-
-    def __init__(self, checkpoint, recipe, monitor, held_out, last_step):
+    def __init__(self, checkpoint, recipe):
         super().__init__()
         self.checkpoint = checkpoint
-        self.monitor = monitor
-        self.held_out = held_out
-        self.last_step = last_step
         self._throughput = _Throughput()
         self._tokens = (
             recipe.batch_size * recipe.accumulate * recipe.sequence_length
@@ -33,21 +26,12 @@ class KeepFigures(keras.callbacks.Callback):
         self._throughput.count()
 
     def on_epoch_end(self, epoch, logs=None):
-        figures = {
+        self.checkpoint.state["figures"] = {
             "steps": self.checkpoint.step,
-            "perplexity": logs["val_perplexity"],
             "tokens_per_second": self._throughput.batches_per_second
             * self._tokens,
             "skipped_steps": self.checkpoint.state.get("skipped_steps", 0),
         }
-        if self.monitor is not None:
-            usage = self.monitor.usage
-            if self.checkpoint.step == self.last_step:
-                probe = MemoryProbe(self.model.backbone)
-                usage = probe.measure(self.held_out)
-            # As JSON has them.
-            figures["memory_usage"] = {str(key): usage[key] for key in usage}
-        self.checkpoint.state["figures"] = figures
 
 
 class SavePresets(keras.callbacks.Callback):

@@ -2,14 +2,10 @@ import json
 import pathlib
 
 import keras_hub
-import numpy as np
 import pytest
 
 from keras_pkm import models
 from tests.models.tiny import tiny_masked_lm
-from tests.training.tiny_run import TINY
-from tests.training.tiny_run import write_corpus
-from training import pretrain
 from training.evaluate_mlm import main
 from training.run_directory import save_preset
 from training.vocabulary import make_tokenizer
@@ -64,35 +60,6 @@ def test_figures(run_directory, text, tmp_path, capsys):
     # The paper's, marked as such.
     assert "| +Init+ResM | 3.10 | 3.20 | 5.14 | 98.2/97.3 |" in printed
     assert "The paper's rows are its own" in printed
-
-
-def test_losses(run_directory, text, tmp_path):
-    losses = tmp_path / "losses" / "some.npz"
-    results = run(run_directory, text, tmp_path, f"--losses {losses}")
-    with np.load(losses) as file:
-        nll, tokens = file["nll"], file["tokens"]
-    assert len(nll) == len(tokens) == results["sequences"]
-    assert tokens.sum() == results["predicted_tokens"]
-    assert np.exp(nll.sum() / tokens.sum()) == pytest.approx(
-        results["perplexity"]
-    )
-
-
-def test_what_the_run_has_held_out(tmp_path, capsys):
-    corpus = write_corpus(tmp_path / "corpus.txt")
-    run_dir = tmp_path / "run"
-    args = [*TINY, "--plain-steps", "0", "--corpus", corpus]
-    assert pretrain.main([*args, "--run-dir", str(run_dir)]) == 0
-    output = tmp_path / "figures.json"
-    assert main(["--model", str(run_dir), "--output", str(output)]) == 0
-    results = json.loads(output.read_text())
-    assert results["text"] == "held out by the run"
-    assert results["sequence_length"] == 16
-    # Other masks than in pretraining.
-    (stage,) = json.loads((run_dir / "results.json").read_text())["stages"]
-    assert results["perplexity"] == pytest.approx(stage["perplexity"], rel=0.2)
-    assert main(["--model", str(run_dir / "best")]) == 2
-    assert "--text" in capsys.readouterr().err
 
 
 def test_pseudo_perplexity(run_directory, text, tmp_path, capsys):

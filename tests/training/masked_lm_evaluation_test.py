@@ -42,6 +42,21 @@ def test_equals_keras_hub_s_perplexity_and_the_probe(memory_layers):
     assert evaluation.memory_usage == usage
 
 
+def test_two_replicas_measure_what_one_does(mirrored):
+    one = tiny_masked_lm(memory_layers=(1, 3))
+    with mirrored.scope():
+        two = tiny_masked_lm(memory_layers=(1, 3))
+    two.set_weights(one.get_weights())
+    batches = tf.data.Dataset.from_tensor_slices(masked_batch(fresh_rng(), 12))
+    alone, shared = (
+        evaluate_masked_lm(task, batches.batch(4)) for task in (one, two)
+    )
+    np.testing.assert_allclose(shared.nll, alone.nll, rtol=1e-5)
+    np.testing.assert_array_equal(shared.tokens, alone.tokens)
+    for number, usage in alone.memory_usage.items():
+        assert shared.memory_usage[number] == pytest.approx(usage)
+
+
 def test_standard_error_is_that_of_repeated_samples():
     rng = np.random.default_rng(0)
 

@@ -63,7 +63,16 @@ def test_prints_what_the_memory_brought(finished_run):
         "plain",
         "+Init resm",
     ]
-    usage = results["stages"][1]["memory_usage"]["2"]
+    with np.load(run_dir / "held_out_losses.npz") as file:
+        mean = file["nll"].sum() / file["tokens"].sum()
+    last = results["stages"][1]
+    assert last["perplexity"] == pytest.approx(np.exp(mean))
+    with open(run_dir / "logs" / "resm.csv") as file:
+        *_, watched = csv.DictReader(file)
+    # In bfloat16, in two ways.
+    watched = float(watched["val_perplexity"])
+    assert last["perplexity"] == pytest.approx(watched, rel=1e-2)
+    usage = last["memory_usage"]["2"]
     assert 0 < usage["top1_mu"] <= usage["mu"] <= 1
     with open(run_dir / "logs" / "resm-memory.csv") as file:
         *_, watched = csv.DictReader(file)
