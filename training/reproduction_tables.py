@@ -71,8 +71,9 @@ def _table_2(figures):
         "Perplexity and use of the memories (table 2)",
         "Held-out perplexity with its standard error over sequences, and how "
         "the held-out text uses the memories, the lower one first. Before: "
-        "right after the memory was added. Stale: slots that no head has read "
-        "best in the last half of the training. Medians over the seeds, with "
+        "right after the memory was added. Stale: slots that were the best of "
+        "no head in the last half of the training, in the part of the "
+        "held-out text that is read meanwhile. Medians over the seeds, with "
         "the least and the greatest where there are several.",
         [
             *("model", "steps", "before", "perplexity", "other text"),
