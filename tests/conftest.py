@@ -6,6 +6,8 @@ import keras
 import pytest
 import tensorflow as tf
 
+from training.host_memory import keep_host_memory
+
 tf.config.set_logical_device_configuration(
     tf.config.list_physical_devices("CPU")[0],
     [tf.config.LogicalDeviceConfiguration()] * 2,
@@ -20,6 +22,7 @@ _LONGEST = (
     "training/resume_test.py",
     "benchmarks_test.py",
     "training/multi_worker_test.py",
+    "training/reproduce_test.py",
     "notebooks_test.py",
     "export/fresh_process_test.py",
     "training/analyze_memory_test.py",
@@ -50,6 +53,12 @@ def free_memory():
     """Graphs of a file's models would otherwise stay to the end."""
     yield
     keras.utils.clear_session()
+
+
+@pytest.fixture(autouse=True, scope="session")
+def memory():
+    """As `training.strategy.create_strategy` has it."""
+    keep_host_memory()
 
 
 @pytest.fixture(scope="session")

@@ -5,6 +5,7 @@ import os
 
 import tensorflow as tf
 
+from training.host_memory import keep_host_memory
 from training.user_error import UserError
 
 
@@ -35,7 +36,9 @@ def create_strategy(
                 f"which uses all, received {devices}: set CUDA_VISIBLE_DEVICES"
             )
         check_tf_config(os.environ.get("TF_CONFIG"))
-        return tf.distribute.MultiWorkerMirroredStrategy()
+        strategy = tf.distribute.MultiWorkerMirroredStrategy()
+        keep_host_memory()
+        return strategy
     gpus = len(tf.config.list_physical_devices("GPU"))
     if name == "default":
         if devices not in (None, 1):
@@ -54,6 +57,7 @@ def create_strategy(
                 f"--devices must be at most the {gpus} GPUs of this machine, "
                 f"received {count}: pass a smaller number"
             )
+    keep_host_memory()
     return tf.distribute.MirroredStrategy(
         [f"/{kind}:{number}" for number in range(count)]
     )

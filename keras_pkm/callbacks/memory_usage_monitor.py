@@ -92,6 +92,8 @@ class MemoryUsageMonitor(keras.callbacks.Callback):
             )
         self.data = data
         self.every = every
+        # Keras need not wait for a step after which nothing is done.
+        self.async_safe = every is None
         self.csv_path = csv_path and pathlib.Path(csv_path)
         self.tensorboard_dir = tensorboard_dir
         self.counts_dir = counts_dir
