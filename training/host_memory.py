@@ -18,8 +18,8 @@ def keep_host_memory():
     The first of them in a process, of which all distributed datasets are made,
     makes glibc return freed memory at once (it logs "M_TRIM_THRESHOLD=128 kb"),
     and keeps it from ever adjusting that. On a CPU each train step then has its
-    pages mapped and cleared again: 45,000 of them, where 8,000 did, and a
-    quarter more CPU time, of a small BERT.
+    pages mapped and cleared again: of a small BERT 45,000, where 8,000 to
+    14,000 were, in a fifth to a half more CPU time.
 
     It takes effect once logical devices are set, and does nothing without
     glibc.

@@ -18,8 +18,8 @@ from training.training_curves import read_staleness
 PERPLEXITY_ORDER = (("f", "e"), ("e", "c"), ("f", "d"), ("d", "b"), ("b", "a"))
 # The first has the higher top-1 usage in the lower memory layer.
 USAGE_ORDER = (("f", "e"), ("e", "d"), ("d", "c"))
-# The first has the lower perplexity when the memory was just added (figure 3).
-FIRST_ORDER = (("f", "g"), ("g", "e"))
+# The first has the higher perplexity when the memory was just added (figure 3).
+FIRST_ORDER = (("e", "g"), ("g", "f"))
 
 
 def collect_figures(recipe: ReproductionRecipe) -> dict:
@@ -29,6 +29,16 @@ def collect_figures(recipe: ReproductionRecipe) -> dict:
         A dict as JSON takes it, with `"models"`, `"orderings"` and
         `"fine_tuning"`.
     """
+    models = {
+        key: {
+            "title": model.title,
+            "steps": recipe.size.steps * (2 if model.goes_on else 1),
+            "seeds": [
+                _measured(recipe, seed, key) for seed in recipe.seeds_of(key)
+            ],
+        }
+        for key, model in MODELS.items()
+    }
     return {
         "recipe": {
             "scale": "quick" if recipe.quick else recipe.scale,
@@ -38,21 +48,17 @@ def collect_figures(recipe: ReproductionRecipe) -> dict:
             "out_of_domain": recipe.out_of_domain,
             "seeds": recipe.seeds,
         },
-        "models": {
-            key: {
-                "title": model.title,
-                "steps": recipe.size.steps * (2 if model.goes_on else 1),
-                "seeds": [
-                    _measured(recipe, seed, key)
-                    for seed in recipe.seeds_of(key)
-                ],
-            }
-            for key, model in MODELS.items()
-        },
+        "models": models,
         "orderings": [
             *(_perplexity_ordering(recipe, *pair) for pair in PERPLEXITY_ORDER),
-            *(_usage_ordering(recipe, *pair) for pair in USAGE_ORDER),
-            *(_first_ordering(recipe, *pair) for pair in FIRST_ORDER),
+            *(
+                _ordering("use", "top-1 use, lower layer", models, *pair)
+                for pair in USAGE_ORDER
+            ),
+            *(
+                _ordering("first", "first perplexity", models, *pair)
+                for pair in FIRST_ORDER
+            ),
         ],
         "fine_tuning": {
             task: {
@@ -106,7 +112,8 @@ def _perplexity_ordering(recipe, lower, higher):
         paired_difference(
             *(_losses(run_path(recipe, seed, key)) for key in (lower, higher))
         )
-        for seed in _common_seeds(recipe, lower, higher)
+        for seed in recipe.seeds_of(lower)
+        if seed in recipe.seeds_of(higher)
     ]
     if all(found.low > 0 for found in differences):
         verdict = "seen"
@@ -124,47 +131,31 @@ def _perplexity_ordering(recipe, lower, higher):
     }
 
 
-def _usage_ordering(recipe, higher, lower):
-    used = [
-        [
-            _lower_layer(_measured(recipe, seed, key))["top1_mu"]
-            for key in (higher, lower)
-        ]
-        for seed in _common_seeds(recipe, higher, lower)
+def _ordering(kind, name, models, higher, lower):
+    # Of the seeds that both have.
+    differences = [
+        _COMPARED[kind](first) - _COMPARED[kind](second)
+        for first, second in zip(
+            models[higher]["seeds"], models[lower]["seeds"]
+        )
     ]
-    differences = [first - second for first, second in used]
     return {
-        "kind": "use",
-        "what": f"top-1 use, lower layer {higher} >= {lower}",
+        "kind": kind,
+        "what": f"{name} {higher} >= {lower}",
         "differences": differences,
         "verdict": "seen" if min(differences) >= 0 else "not seen",
     }
 
 
-def _first_ordering(recipe, lower, higher):
-    first = [
-        [
-            math.log(_measured(recipe, seed, key)["perplexity_before"])
-            for key in (lower, higher)
-        ]
-        for seed in _common_seeds(recipe, lower, higher)
-    ]
-    differences = [theirs - ours for ours, theirs in first]
-    return {
-        "kind": "first",
-        "what": f"first perplexity {lower} < {higher}",
-        "differences": differences,
-        "verdict": "seen" if min(differences) > 0 else "not seen",
-    }
-
-
-def _common_seeds(recipe, *keys):
-    return range(min(len(recipe.seeds_of(key)) for key in keys))
-
-
 def _lower_layer(found):
     usage = found["memory_usage"]
     return usage[min(usage, key=int)]
+
+
+_COMPARED = {
+    "use": lambda found: _lower_layer(found)["top1_mu"],
+    "first": lambda found: math.log(found["perplexity_before"]),
+}
 
 
 def _fine_tuned(recipe, key, task):

@@ -6,7 +6,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_pkm.metrics.top1_slots import check_num_slots
+from keras_pkm.metrics.num_slots import check_num_slots
 from keras_pkm.metrics.top1_slots import flatten_access
 from keras_pkm.metrics.top1_slots import top1_slots
 

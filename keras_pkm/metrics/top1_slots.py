@@ -1,20 +1,6 @@
-"""What the metrics of a memory have in common."""
+"""Which slots of a memory access are the best of their heads."""
 
 from keras import ops
-
-
-def check_num_slots(num_slots):
-    """Returns the number of slots as an int.
-
-    Raises:
-        ValueError: it is not positive.
-    """
-    if num_slots < 1:
-        raise ValueError(
-            "`num_slots` must be a positive integer. "
-            f"Received: num_slots={num_slots}."
-        )
-    return int(num_slots)
 
 
 def flatten_access(slots, weights, padding_mask=None):

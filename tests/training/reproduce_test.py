@@ -80,6 +80,20 @@ def test_report(out):
             if high < 0
             else "not told apart"
         )
+    for row in report["orderings"][5:]:
+        higher, lower = row["what"].rsplit(maxsplit=3)[1::2]
+        ours, theirs = (
+            report["models"][key]["seeds"][0] for key in (higher, lower)
+        )
+        expected = (
+            ours["memory_usage"]["1"]["top1_mu"]
+            - theirs["memory_usage"]["1"]["top1_mu"]
+            if row["kind"] == "use"
+            else np.log(ours["perplexity_before"] / theirs["perplexity_before"])
+        )
+        assert row["differences"] == [pytest.approx(expected)]
+        assert row["verdict"] == ("seen" if expected >= 0 else "not seen")
+    assert len(report["orderings"]) == 5 + 3 + 2
     assert "the paper's" in text and "nothing else" in text
     ran = [line for line in text.splitlines() if line.startswith("python ")]
     assert len(ran) == len(list((out / "logs").iterdir())) == 7 + 10
