@@ -1,12 +1,12 @@
 """What the ops of a traced function make, in all functions that it calls."""
 
 
-def tensors_with_rows(concrete_function, rows):
+def tensors_with_rows(graph, rows):
     """Outputs of ops, at any depth, whose first static dimension is `rows`."""
     return [
         f"{op.type} {op.name} {tensor.shape}"
-        for graph in _graphs(concrete_function.graph)
-        for op in graph.get_operations()
+        for part in _graphs(graph)
+        for op in part.get_operations()
         for tensor in op.outputs
         if tensor.shape.rank and tensor.shape[0] == rows
     ]

@@ -24,3 +24,10 @@ def test_the_map_names_all_folders():
     for path in (p for f in folders for p in root.glob(f"{f}/__init__.py")):
         folder = path.parent.relative_to(root).as_posix()
         assert f"| `{folder}/` |" in text, folder
+
+
+def test_pictures_are_there():
+    pictures = re.findall(r"!\[[^]]+\]\((.*?)\)", README.read_text())
+    assert pictures
+    for path in pictures:
+        assert (README.parent / path).is_file(), path

@@ -37,7 +37,7 @@ from training.ranges import out_of_range
 from training.slot_readers import find_readers
 from training.tokenizing import tokenize_and_pack
 from training.training_curves import is_pretraining_run
-from training.training_curves import read_curves
+from training.training_curves import read_curves_of_runs
 from training.training_curves import read_staleness
 from training.user_error import UserError
 
@@ -71,7 +71,7 @@ class AnalysisRecipe:
     seed: int = 0
     # Inputs in a batch.
     batch_size: int = 64
-    # Pretraining runs whose curves are drawn. Default: --model, if it is one.
+    # Pretraining runs whose curves are drawn, too.
     runs: tuple[str, ...] = ()
 
     # --- Classes of examples (figure 4) ---
@@ -109,11 +109,7 @@ def analyze(recipe: AnalysisRecipe) -> MemoryReport:
             "another one, or remove it"
         )
     is_run = is_pretraining_run(recipe.model)
-    curves = {
-        f"{pathlib.Path(run).name}, {stage}": lines
-        for run in recipe.runs or ((recipe.model,) if is_run else ())
-        for stage, lines in read_curves(run).items()
-    }
+    curves = read_curves_of_runs([recipe.model] * is_run + [*recipe.runs])
     corpus = open_corpus(recipe.data, recipe.data_dir)
     corpus.check()
     readers, class_names, classes = {}, None, {}

@@ -30,7 +30,7 @@ class MemoryReport:
         readers: By the number of the layer, who reads the slots that are read
             most.
         staleness: As of `training.training_curves.read_staleness`.
-        curves: As of `read_curves`, by the names of runs and stages.
+        curves: As of `read_curves_of_runs`.
         classes: As of `training.class_reads.compare_classes`, by the name of
             the model.
         class_names: Of the two classes, first that of label 0.

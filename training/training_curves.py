@@ -3,6 +3,7 @@
 import csv
 import json
 import pathlib
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -47,6 +48,26 @@ def read_curves(path: str) -> dict[str, dict[str, list]]:
         if held_out:
             curves[stage.name] = {"training": training, "held_out": held_out}
     return curves
+
+
+def read_curves_of_runs(paths: Iterable[str]) -> dict[str, dict[str, list]]:
+    """Returns the curves of all stages of several runs, by names.
+
+    A run is named by its directory, or by its whole path, if two directories
+    have the same name. Each is read once.
+
+    Raises:
+        UserError: one is not a pretraining run.
+    """
+    paths = list(dict.fromkeys(paths))
+    names = [pathlib.Path(path).name for path in paths]
+    if len(set(names)) < len(names):
+        names = paths
+    return {
+        f"{name}, {stage}": lines
+        for name, path in zip(names, paths)
+        for stage, lines in read_curves(path).items()
+    }
 
 
 def read_staleness(path: str) -> dict[int, dict[int, dict[int, float]]]:

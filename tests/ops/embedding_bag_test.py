@@ -91,7 +91,7 @@ def test_gradient_names_each_row_read_once(table, reads):
 
 def test_no_tensor_of_the_table_s_rows(table, reads):
     step = tf.function(lambda *reads: gradients(embedding_bag, table, *reads))
-    assert not tensors_with_rows(step.get_concrete_function(*reads), ROWS)
+    assert not tensors_with_rows(step.get_concrete_function(*reads).graph, ROWS)
 
 
 def test_keeps_no_gathered_rows_for_the_backward_pass(table, reads):
@@ -167,7 +167,7 @@ def test_each_replica_reads_its_own_component(reads, mirrored):
         lambda: mirrored.run(lambda: gradients(embedding_bag, table, *reads))
     )
     traced = step.get_concrete_function()
-    assert not tensors_with_rows(traced, ROWS)
+    assert not tensors_with_rows(traced.graph, ROWS)
     component = mirrored.experimental_local_results(table)[1]
     expected = gradients(plain, component, *reads)
     slices, weights_gradient = step()

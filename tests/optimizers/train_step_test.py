@@ -21,7 +21,7 @@ ROWS = MEMORY["num_sub_keys"] ** 2  # 121: no other dimension has this size
 def compiled_task(strategy, wrap=None, precision="float32", **options):
     keras.utils.set_random_seed(1)
     with strategy.scope():
-        task = tiny_masked_lm(dtype=precision)
+        task = tiny_masked_lm(dtype=precision, num_layers=2, memory_layers=(1,))
         task.backbone.pooled_dense.trainable = False
         optimizer = PKMAdam(1e-3, 1e-2, **options)
         task.compile(wrap(optimizer) if wrap else optimizer)
@@ -81,7 +81,7 @@ def test_two_devices_train_as_one(mirrored, options):
             np.testing.assert_allclose(
                 component, expected, atol=1e-5, err_msg=path
             )
-    assert moved > 60
+    assert moved > 40
 
 
 def memory_model(strategy, wrap=None, precision="float32", **options):
@@ -171,16 +171,18 @@ def test_a_nan_loss_leaves_a_task_s_moving_statistics(mirrored, precision):
     assert not np.array_equal(before[f"{moved}moving_mean"], after)
 
 
-def traced_train_step(model, batch):
-    """The train step on all devices, traced for a batch."""
-    strategy = model.distribute_strategy
-    data = tf.data.Dataset.from_tensors(batch)
-    (shared,) = strategy.experimental_distribute_dataset(data)
-    step = tf.function(
-        lambda batch: strategy.run(model.train_step, args=(batch,)),
-        autograph=False,
-    )
-    return step.get_concrete_function(shared)
+def fitted_graph(model, batch):
+    """Fits a batch, and returns the graph of the train step on all devices."""
+    graphs = []
+    train_step = model.train_step
+
+    def watched(data):
+        graphs.append(tf.compat.v1.get_default_graph())
+        return train_step(data)
+
+    model.train_step = watched
+    fit(model, [batch])
+    return graphs[-1]
 
 
 @pytest.mark.parametrize(
@@ -201,9 +203,8 @@ def test_no_op_of_the_train_step_has_the_table_s_rows(
     task = compiled_task(
         strategy, wrap, precision, weight_decay=0.1, global_clipnorm=1.0
     )
-    batch = masked_batch(fresh_rng())
-    fit(task, [batch])  # a scatter has happened, and all is built
-    assert not tensors_with_rows(traced_train_step(task, batch), ROWS)
+    graph = fitted_graph(task, masked_batch(fresh_rng()))
+    assert not tensors_with_rows(graph, ROWS)
 
 
 @pytest.mark.parametrize("devices", [1, 2])
@@ -222,9 +223,8 @@ def test_a_planted_dense_read_is_found(mirrored, devices):
         inputs = keras.Input((4,))
         model = keras.Model(inputs, Planted()(inputs))
         model.compile(PKMAdam(), "mse", jit_compile=False)
-    batch = (np.ones((8, 4)), np.ones((8, 4)))
-    fit(model, [batch])
-    assert tensors_with_rows(traced_train_step(model, batch), ROWS)
+    graph = fitted_graph(model, (np.ones((8, 4)), np.ones((8, 4))))
+    assert tensors_with_rows(graph, ROWS)
 
 
 def test_unread_rows_stay_bit_for_bit():
