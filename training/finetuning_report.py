@@ -42,7 +42,7 @@ def format_results(results: dict) -> str:
     summary = results["summary"]
     names = list(summary)
     lines = [
-        f"| model | {' | '.join(map(_title, names))} |",
+        f"| model | {' | '.join(map(metric_title, names))} |",
         f"|---|{'---:|' * len(names)}",
     ]
     cells = list(map(percent, summary.values()))
@@ -76,12 +76,16 @@ def format_results(results: dict) -> str:
 
 
 def percent(figures: dict[str, float]) -> str:
-    """Returns the median of some seeds, with the least and the largest."""
-    return (
-        f"{100 * figures['median']:.1f} "
-        f"({100 * figures['min']:.1f}-{100 * figures['max']:.1f})"
+    """Returns the median of some seeds, with the least and the largest.
+
+    These are left out where they are the same, as of one seed.
+    """
+    median, low, high = (
+        f"{100 * figures[name]:.1f}" for name in ("median", "min", "max")
     )
+    return median if low == high else f"{median} ({low}-{high})"
 
 
-def _title(name):
+def metric_title(name: str) -> str:
+    """Returns how tables call a metric."""
     return name.replace("matthews_correlation", "Matthews correlation")

@@ -3,6 +3,7 @@
 import dataclasses
 import statistics
 
+from training.finetuning_report import metric_title
 from training.finetuning_report import percent
 from training.paper_figures import paper_figures
 from training.paper_figures import paper_masked_lm
@@ -111,7 +112,8 @@ def _tables_4_and_5(figures):
     header, columns = ["model"], []
     for task, models in tasks.items():
         for name in next(iter(models.values()))["updated"]:
-            header += [f"{task} {name}", "frozen", "the paper's", "frozen"]
+            title = f"{task} {metric_title(name)}"
+            header += [title, "frozen", "the paper's", "frozen"]
             columns.append((task, name))
     rows = []
     for key, model in MODELS.items():
@@ -131,7 +133,8 @@ def _tables_4_and_5(figures):
     return Table(
         "Fine-tuning (tables 4 and 5)",
         "Dev sets, in percent, after the best epoch: with memories that learn "
-        "too, and with frozen ones. Medians over the seeds.",
+        "too, and with frozen ones. Medians over the seeds, with the least and "
+        "the greatest where they differ.",
         header,
         rows,
     )

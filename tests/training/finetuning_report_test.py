@@ -41,6 +41,8 @@ def test_table():
     assert "| the most frequent class | 51.0 |" in text
     assert "| the paper's BERT-LARGE | 93.8 |" in text
     assert "of 3 seeds" in text and "(table 4)" in text
+    one = {"dev accuracy": {"median": 0.6, "min": 0.6, "max": 0.6}}
+    assert "| runs/books | 60.0 |" in format_results(results(summary=one))
     text = format_results(results(from_scratch=True, paper={}))
     assert "| runs/books, fresh weights | 60.0" in text
     assert "The paper has no figures of this." in text

@@ -65,7 +65,7 @@ def test_report(out):
         before = figures["perplexity_before"]
         assert (before is not None) == (key in "befg")
         assert set(figures["stale"]) == set(figures["memory_usage"])
-    for row in report["orderings"][:5]:
+    for row in report["orderings"][:7]:
         lower, higher = row["what"].removeprefix("perplexity ").split(" < ")
         ((difference, low, high),) = row["differences"]
         ours, theirs = (
@@ -80,7 +80,7 @@ def test_report(out):
             if high < 0
             else "not told apart"
         )
-    for row in report["orderings"][5:]:
+    for row in report["orderings"][7:]:
         higher, lower = row["what"].rsplit(maxsplit=3)[1::2]
         ours, theirs = (
             report["models"][key]["seeds"][0] for key in (higher, lower)
@@ -93,7 +93,7 @@ def test_report(out):
         )
         assert row["differences"] == [pytest.approx(expected)]
         assert row["verdict"] == ("seen" if expected >= 0 else "not seen")
-    assert len(report["orderings"]) == 5 + 3 + 2
+    assert len(report["orderings"]) == 7 + 3 + 2
     assert "the paper's" in text and "nothing else" in text
     ran = [line for line in text.splitlines() if line.startswith("python ")]
     assert len(ran) == len(list((out / "logs").iterdir())) == 7 + 10
