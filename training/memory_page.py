@@ -15,7 +15,7 @@ table { border-collapse: collapse; font-size: 0.875rem; }
 th, td { padding: 0.25rem 0.75rem; text-align: right; white-space: nowrap;
          border-bottom: 1px solid #ddd; vertical-align: top; }
 th:first-child, td:first-child { text-align: left; padding-left: 0; }
-td.text { text-align: left; white-space: normal; min-width: 14rem; }
+.text { text-align: left; white-space: normal; min-width: 14rem; }
 tr.paper { color: #666; font-style: italic; }
 mark { background: #fbe3b5; }
 p.note, figcaption { color: #555; font-size: 0.875rem; }
@@ -95,7 +95,7 @@ def readers_table(readers) -> str:
     rows = []
     for reader in readers:
         tokens = "<br>".join(
-            f"{html.escape(token.token)} {token.share:.0%} (×{token.lift:,.3g})"
+            f"{html.escape(token.token)} {token.share:.1%} (×{token.lift:,.3g})"
             for token in reader.tokens
         )
         contexts = "<br>".join(
@@ -113,16 +113,19 @@ def readers_table(readers) -> str:
 
 def _table(header, rows, paper=0, text=()):
     lines = ['<div class="wide"><table>']
-    cells = "".join(f"<th>{html.escape(cell)}</th>" for cell in header)
+    cells = _cells("th", [html.escape(cell) for cell in header], text)
     lines.append(f"<thead><tr>{cells}</tr></thead><tbody>")
     for number, row in enumerate(rows):
         kind = ' class="paper"' if number >= len(rows) - paper else ""
-        cells = "".join(
-            f'<td class="text">{cell}</td>'
-            if column in text
-            else f"<td>{cell}</td>"
-            for column, cell in enumerate(row)
-        )
-        lines.append(f"<tr{kind}>{cells}</tr>")
+        lines.append(f"<tr{kind}>{_cells('td', row, text)}</tr>")
     lines.append("</tbody></table></div>")
     return "\n".join(lines)
+
+
+def _cells(tag, row, text):
+    return "".join(
+        f'<{tag} class="text">{cell}</{tag}>'
+        if column in text
+        else f"<{tag}>{cell}</{tag}>"
+        for column, cell in enumerate(row)
+    )
