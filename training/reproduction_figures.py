@@ -57,11 +57,11 @@ def collect_figures(recipe: ReproductionRecipe) -> dict:
         "orderings": [
             *(_perplexity_ordering(recipe, *pair) for pair in PERPLEXITY_ORDER),
             *(
-                _ordering("use", "top-1 use, lower layer", models, *pair)
+                order_models("use", "top-1 use, lower layer", models, *pair)
                 for pair in USAGE_ORDER
             ),
             *(
-                _ordering("first", "first perplexity", models, *pair)
+                order_models("first", "first perplexity", models, *pair)
                 for pair in FIRST_ORDER
             ),
         ],
@@ -136,8 +136,23 @@ def _perplexity_ordering(recipe, lower, higher):
     }
 
 
-def _ordering(kind, name, models, higher, lower):
-    # Of the seeds that both have.
+def order_models(
+    kind: str, name: str, models: dict, higher: str, lower: str
+) -> dict:
+    """Returns by how much one model's figure is higher than another's.
+
+    Args:
+        kind: `"use"`, of the slots of the lower memory layer, or `"first"`,
+            the logarithm of the perplexity when the memory was just added.
+        name: What tables call it.
+        models: The models' figures, `"models"` of `collect_figures`.
+        higher: The key of the model that the paper has higher.
+        lower: The key of the other one.
+
+    Returns:
+        The differences, of each seed that both have, and whether all are as
+        the paper's.
+    """
     differences = [
         _COMPARED[kind](first) - _COMPARED[kind](second)
         for first, second in zip(
