@@ -36,6 +36,7 @@ def _randomize(task):
 @pytest.fixture(scope="session")
 def presets(tmp_path_factory, tokenizer):
     """Presets of all kinds, in a directory."""
+    keras.utils.set_random_seed(0)  # that of a test comes after this
     root = tmp_path_factory.mktemp("presets")
     with_memory = {**SIZES, "memory_layers": (1, 3), "memory": MEMORY}
     for name, task, preprocessor in (
