@@ -154,7 +154,8 @@ class PretrainingRecipe:
     # Steps between evaluations; divides the steps of each stage. Default: up to
     # five evaluations a stage.
     evaluate_every: int | None = None
-    # Of initial weights, dropout, data order, masks and held-out documents.
+    # Of initial weights, dropout, data order and the masks to train on. What is
+    # held out, and its masks, are the same for all seeds.
     seed: int = 0
 
     def skipped_weights(self) -> str | None:
