@@ -23,9 +23,10 @@ from training.tokenizing import tokenize_and_pack
 from training.unigram import unigram_perplexity
 from training.user_error import UserError
 
-# The held-out masks are their own. They and the held-out documents are the same
-# whatever the recipe's seed is: runs with several seeds are compared on them, and
-# one that goes on from another's model must not be tested on what that has seen.
+# The held-out masks are their own. They and the held-out documents are the
+# same whatever the recipe's seed is: runs with several seeds are compared on
+# them, and one that goes on from another's model must not be tested on what
+# that has seen.
 _HELD_OUT_SEED = 10_000
 
 

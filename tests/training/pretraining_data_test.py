@@ -1,0 +1,32 @@
+"""What a run reads, and what of it is the same for all seeds."""
+
+import dataclasses
+
+import numpy as np
+import tensorflow as tf
+
+from tests.training.tiny_run import TINY
+from tests.training.tiny_run import write_corpus
+from training.pretrain import parse_recipe
+from training.pretraining_data import PretrainingData
+from training.pretraining_data import open_corpora
+from training.pretraining_data import prepare_data
+from training.run_directory import RunDirectory
+
+
+def test_what_is_held_out_does_not_depend_on_the_seed(tmp_path):
+    first = parse_recipe([*TINY, "--corpus", write_corpus(tmp_path / "text")])
+    found = []
+    for seed in (0, 3):
+        recipe = dataclasses.replace(first, seed=seed)
+        run = RunDirectory(tmp_path / str(seed))
+        run.create(recipe, ("data",))
+        prepare_data(recipe, open_corpora(recipe), None, run)
+        found.append(PretrainingData.open(recipe, run))
+    one, other = found
+    np.testing.assert_array_equal(one.held_out, other.held_out)
+    batches = [list(data.held_out_batches()) for data in found]
+    tf.nest.map_structure(np.testing.assert_array_equal, *batches)
+    # The masks to train on do.
+    one, other = (next(iter(data.training_batches(0, 0, 1))) for data in found)
+    assert not np.array_equal(one[0]["token_ids"], other[0]["token_ids"])
