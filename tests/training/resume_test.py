@@ -1,9 +1,7 @@
-"""Runs that are killed, stopped or run out of disk, and go on exactly."""
+"""A run that is killed, stopped and runs out of disk, and goes on exactly."""
 
 import csv
-import dataclasses
 import json
-import pathlib
 import resource
 import shlex
 import signal
@@ -23,25 +21,98 @@ from benchmarks.kill_and_resume import start
 from benchmarks.kill_and_resume import write_corpus
 from training.pretrain import main
 
+# Between the sizes of the plain model's checkpoints and of those with a table.
+FULL_DISK = 4 * 2**20
 
-@dataclasses.dataclass
-class Whole:
-    """A run that nothing disturbed."""
 
-    run_dir: object
-    args: list
+def test_a_disturbed_run_ends_as_an_undisturbed_one(tmp_path):
+    """All happens to one run: each part goes on from the one before."""
+    corpus = tmp_path / "corpus.txt"
+    write_corpus(corpus)
+    args = ["--corpus", str(corpus), "--held-out", "0.2", *SHORT_RUN]
+    args += ["--strategy", "mirrored"]
+    whole, run_dir = tmp_path / "whole", tmp_path / "run"
+    finish(whole, *args)
 
-    def is_equalled_by(self, run_dir):
-        assert md5_of_variables(run_dir) == md5_of_variables(self.run_dir)
-        assert figures_of(run_dir) == figures_of(self.run_dir)
-        for name in ("plain.csv", "resm.csv", "resm-memory.csv"):
-            expected, actual = (
-                rows_of(directory / "logs" / name)
-                for directory in (self.run_dir, run_dir)
-            )
-            assert actual == expected, name
-        assert not list(run_dir.rglob("*.partial"))
-        assert not list(run_dir.rglob("*_temp"))
+    def exists(pattern):
+        return lambda: any(run_dir.glob(pattern))
+
+    plain, resm = "checkpoints/plain/step-", "checkpoints/resm/step-"
+    again = stop_when(exists(f"{plain}4.index"), signal.SIGTERM, run_dir, args)
+    # Between the stages.
+    assert kill_when(exists(f"{plain}12.index"), run_dir, *args)
+    fill_the_disk(run_dir, args)
+    assert exists(f"{plain}12.index")() and not exists(f"{resm}*.index")()
+    # While a checkpoint is written.
+    assert kill_when(exists(f"{resm}*_temp"), run_dir, *args)
+    stop_when(exists(f"{resm}6.index"), signal.SIGINT, run_dir, args)
+    # While presets are written.
+    assert kill_when(exists("last.partial"), run_dir, *args)
+    assert not (run_dir / "results.json").exists()
+    # What is packed is all that training reads.
+    corpus.unlink()
+    # What it said is what continues it.
+    assert "+Init resm, goes on after" in run(again)
+
+    assert md5_of_variables(run_dir) == md5_of_variables(whole)
+    assert figures_of(run_dir) == figures_of(whole)
+    for name in ("plain.csv", "resm.csv", "resm-memory.csv"):
+        expected, actual = (
+            rows_of(directory / "logs" / name) for directory in (whole, run_dir)
+        )
+        assert actual == expected, name
+    assert not exists("**/*.partial")() and not exists("**/*_temp")()
+
+
+def stop_when(moment, number, run_dir, args):
+    """Stops the run with a signal and returns the command that it names."""
+    process = start(run_dir, *args)
+    end = time.monotonic() + 300
+    while not moment():
+        assert process.poll() is None, process.communicate()[0]
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    process.send_signal(number)
+    output, _ = process.communicate(timeout=300)
+    assert process.returncode == 128 + number, output
+    assert "Traceback" not in output
+    assert f"Stopped by {number.name}." in output
+    (line,) = (
+        line
+        for line in output.splitlines()
+        if "To go on from the last checkpoint: " in line
+    )
+    return line.split("checkpoint: ")[-1]
+
+
+def fill_the_disk(run_dir, args):
+    """Runs it on a full disk, for which a limit to files' sizes stands."""
+    process = start(
+        run_dir,
+        *args,
+        preexec_fn=lambda: resource.setrlimit(
+            resource.RLIMIT_FSIZE, (FULL_DISK, resource.RLIM_INFINITY)
+        ),
+    )
+    output, _ = process.communicate(timeout=300)
+    assert process.returncode == 1, output
+    assert "Traceback" not in output
+    (line,) = (li for li in output.splitlines() if li.startswith("error: "))
+    assert "could not be written" in line and str(run_dir) in line
+    assert "To go on from the last checkpoint: python" in line
+
+
+def run(command):
+    """Runs a command line as users do, and returns what it printed."""
+    done = subprocess.run(
+        [sys.executable, *shlex.split(command)[1:]],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout
+    return done.stdout
 
 
 def rows_of(path):
@@ -58,110 +129,6 @@ def rows_of(path):
             }
             for row in csv.DictReader(file)
         ]
-
-
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory):
-    root = tmp_path_factory.mktemp("whole")
-    corpus = root / "corpus.txt"
-    write_corpus(corpus)
-    args = ["--corpus", str(corpus), "--held-out", "0.2", *SHORT_RUN]
-    args += ["--strategy", "mirrored"]
-    finish(root / "run", *args)
-    return Whole(root / "run", args)
-
-
-def test_kills_leave_no_trace(whole, tmp_path):
-    """One run, killed where it hurts: each part goes on from the one before."""
-    run_dir = tmp_path / "run"
-    checkpoints = run_dir / "checkpoints"
-    for moment in (
-        # between the stages
-        lambda: (checkpoints / "plain" / "step-12.index").exists(),
-        # while a checkpoint is written
-        lambda: any(checkpoints.glob("resm/step-*_temp")),
-        # while presets are written
-        lambda: (run_dir / "last.partial").exists(),
-    ):
-        assert kill_when(moment, run_dir, *whole.args)
-        assert not (run_dir / "results.json").exists()
-    # What is packed is all that training reads.
-    corpus = pathlib.Path(whole.args[1])
-    text = corpus.read_bytes()
-    corpus.unlink()
-    try:
-        output = finish(run_dir, *whole.args)
-    finally:
-        corpus.write_bytes(text)
-    assert "+Init resm, goes on after" in output
-    whole.is_equalled_by(run_dir)
-
-
-@pytest.mark.parametrize(
-    "number, exit_code", [(signal.SIGTERM, 143), (signal.SIGINT, 130)]
-)
-def test_a_signal_ends_the_run_after_its_step(
-    whole, tmp_path, number, exit_code
-):
-    run_dir = tmp_path / "run"
-    process = start(run_dir, *whole.args)
-    checkpoints = run_dir / "checkpoints"
-    wait_until(lambda: any(checkpoints.glob("*/step-4.index")), process)
-    process.send_signal(number)
-    output, _ = process.communicate(timeout=300)
-    assert process.returncode == exit_code, output
-    assert "Traceback" not in output
-    assert f"Stopped by {number.name}." in output
-    if number == signal.SIGINT:
-        return
-    # What it says is what continues it.
-    (command,) = (
-        line.split(": ", 1)[1]
-        for line in output.splitlines()
-        if "To go on from the last checkpoint: " in line
-    )
-    command = shlex.split(command.split("checkpoint: ")[-1])
-    result = subprocess.run(
-        [sys.executable, *command[1:]],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-    )
-    assert result.returncode == 0, result.stderr
-    whole.is_equalled_by(run_dir)
-
-
-def wait_until(moment, process, seconds=300):
-    end = time.monotonic() + seconds
-    while not moment():
-        assert process.poll() is None, process.communicate()[0]
-        assert time.monotonic() < end
-        time.sleep(0.01)
-
-
-def test_a_full_disk_leaves_the_last_checkpoint(whole, tmp_path):
-    """A limit to the size of files stands for a disk that is full.
-
-    The plain model's checkpoint fits, the table's does not.
-    """
-    run_dir = tmp_path / "run"
-    limit = 4 * 2**20
-    process = start(
-        run_dir,
-        *whole.args,
-        preexec_fn=lambda: resource.setrlimit(
-            resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY)
-        ),
-    )
-    output, _ = process.communicate(timeout=300)
-    assert process.returncode == 1, output
-    assert "Traceback" not in output
-    (line,) = (li for li in output.splitlines() if li.startswith("error: "))
-    assert "could not be written" in line and str(run_dir) in line
-    assert "To go on from the last checkpoint: python" in line
-    assert (run_dir / "checkpoints" / "plain" / "step-12.index").exists()
-    finish(run_dir, *whole.args)
-    whole.is_equalled_by(run_dir)
 
 
 @pytest.mark.parametrize("precision", ["float32", "mixed_float16"])
