@@ -71,7 +71,7 @@ class AnalysisRecipe:
     seed: int = 0
     # Inputs in a batch.
     batch_size: int = 64
-    # Pretraining runs whose curves are drawn, too.
+    # Other pretraining runs, whose curves are drawn beside the model's own.
     runs: tuple[str, ...] = ()
 
     # --- Classes of examples (figure 4) ---
@@ -108,8 +108,8 @@ def analyze(recipe: AnalysisRecipe) -> MemoryReport:
             f"--out must be new or empty, but '{recipe.out}' is not: pass "
             "another one, or remove it"
         )
-    is_run = is_pretraining_run(recipe.model)
-    curves = read_curves_of_runs([recipe.model] * is_run + [*recipe.runs])
+    own = [recipe.model] if is_pretraining_run(recipe.model) else []
+    curves = read_curves_of_runs([*own, *recipe.runs])
     corpus = open_corpus(recipe.data, recipe.data_dir)
     corpus.check()
     readers, class_names, classes = {}, None, {}
@@ -130,7 +130,7 @@ def analyze(recipe: AnalysisRecipe) -> MemoryReport:
         data=corpus.name,
         reads=reads,
         readers=readers,
-        staleness=read_staleness(recipe.model) if is_run else {},
+        staleness=read_staleness(recipe.model) if own else {},
         curves=curves,
         classes=classes,
         class_names=class_names,

@@ -97,8 +97,8 @@ SCALES = {
 QUICK = Scale(
     pretraining=(
         "--recipe laptop --vocabulary-size 300 --sequence-length 16 "
-        "--num-layers 2 --hidden-dim 16 --num-heads 2 --intermediate-dim 16 "
-        "--memory-layers 1 2 --num-sub-keys 8 --memory-top-k 4 "
+        "--num-layers 1 --hidden-dim 16 --num-heads 2 --intermediate-dim 16 "
+        "--memory-layers 1 --num-sub-keys 8 --memory-top-k 4 "
         "--memory-key-dim 8 --batch-size 32 --evaluate-every 2"
     ),
     steps=4,

@@ -1,4 +1,4 @@
-"""Which slots of a memory access are the best of their heads."""
+"""A memory access as the metrics count it: by token, and its best slots."""
 
 from keras import ops
 

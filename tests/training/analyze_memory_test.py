@@ -22,7 +22,6 @@ from training.masked_lm_data import held_out_batches
 from training.masking import Masking
 from training.pretrained_model import load_pretrained
 from training.tokenizing import tokenize_and_pack
-from training.training_curves import read_curves_of_runs
 
 
 @pytest.fixture(scope="module")
@@ -195,19 +194,6 @@ def test_staleness_and_curves(report, work):
     for epoch, mean in enumerate(epochs):
         pair = [value for _, value in curves["training"]][2 * epoch :][:2]
         assert np.prod(pair) ** 0.5 == pytest.approx(mean, rel=1e-4)
-
-
-def test_curves_of_runs_of_the_same_name(report, work, tmp_path):
-    run, other = str(work / "run"), str(tmp_path / "run")
-    shutil.copytree(work / "run" / "logs", tmp_path / "run" / "logs")
-    shutil.copy(work / "run" / "recipe.json", other)
-    curves = read_curves_of_runs([run, other, run])
-    assert list(curves) == [
-        f"{name}, {stage}"
-        for name in (run, other)
-        for stage in ("plain", "+Init resm")
-    ]
-    assert list(read_curves_of_runs([run, run])) == list(report["curves"])
 
 
 def test_classes(report, work):
