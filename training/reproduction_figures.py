@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 
+from training.paired_bootstrap import Difference
 from training.paired_bootstrap import paired_difference
 from training.reproduction_plan import fine_tuning_path
 from training.reproduction_plan import out_of_domain_path
@@ -51,7 +52,7 @@ def collect_figures(recipe: ReproductionRecipe) -> dict:
             "corpus": recipe.corpus,
             "validation": recipe.validation,
             "out_of_domain": recipe.out_of_domain,
-            "seeds": recipe.seeds,
+            "seeds": {key: len(recipe.seeds_of(key)) for key in MODELS},
         },
         "models": models,
         "orderings": [
@@ -120,20 +121,32 @@ def _perplexity_ordering(recipe, lower, higher):
         for seed in recipe.seeds_of(lower)
         if seed in recipe.seeds_of(higher)
     ]
-    if all(found.low > 0 for found in differences):
-        verdict = "seen"
-    elif all(found.high < 0 for found in differences):
-        verdict = "the other way round"
-    else:
-        verdict = "not told apart"
     return {
         "kind": "perplexity",
         "what": f"perplexity {lower} < {higher}",
         "differences": [
             [found.mean, found.low, found.high] for found in differences
         ],
-        "verdict": verdict,
+        "verdict": judge_order(differences),
     }
+
+
+def judge_order(differences: list[Difference]) -> str:
+    """Says whether an order of perplexities was seen, with every seed.
+
+    Args:
+        differences: Of each seed, by how much the perplexity that should be the
+            higher one is higher.
+    """
+    seen = [found.low > 0 for found in differences]
+    reversed_ = [found.high < 0 for found in differences]
+    if all(seen):
+        return "seen"
+    if all(reversed_):
+        return "the other way round"
+    if any(seen) and any(reversed_):
+        return "the seeds disagree"
+    return "not told apart"
 
 
 def order_models(

@@ -69,7 +69,7 @@ def _notes(figures):
     size = figures["recipe"]
     notes = [
         f"{size['scale']} scale, {size['steps']:,} steps a stage, trained on "
-        f"{size['corpus']}, {size['seeds']} seed(s).",
+        f"{size['corpus']}. Seeds: {_count_seeds(size['seeds'])}.",
         "Rows and columns marked as the paper's are its own (Kim and Jung, "
         "2020), of other models, data and machines: compare orders, not "
         "values.",
@@ -91,6 +91,18 @@ def _notes(figures):
         + ("" if fewest >= 5 else " Below five, use is underrated.")
     )
     return notes
+
+
+def _count_seeds(seeds):
+    """Says how many seeds the models have, by their letters."""
+    counts = {}
+    for key, count in seeds.items():
+        counts.setdefault(count, []).append(key)
+    if len(counts) == 1:
+        return f"{next(iter(counts))} each"
+    return ", ".join(
+        f"{count} of {' '.join(keys)}" for count, keys in counts.items()
+    )
 
 
 def _draw(recipe) -> dict[str, tuple[Figure, str]]:

@@ -95,6 +95,7 @@ def test_report(out):
         assert row["verdict"] == ("seen" if expected >= 0 else "not seen")
     assert len(report["orderings"]) == 7 + 3 + 2
     assert "the paper's" in text and "nothing else" in text
+    assert "Seeds: 1 each" in text
     ran = [line for line in text.splitlines() if line.startswith("python ")]
     assert len(ran) == len(list((out / "logs").iterdir())) == 7 + 10
     tuned = report["fine_tuning"]["sst2"]

@@ -4,6 +4,8 @@ import math
 
 import pytest
 
+from training.paired_bootstrap import Difference
+from training.reproduction_figures import judge_order
 from training.reproduction_figures import order_models
 
 
@@ -30,6 +32,23 @@ def test_only_seeds_that_both_have_are_compared():
     found = order_models("use", "top-1 use", MODELS, "e", "g")
     assert found["differences"] == pytest.approx([0.1])
     assert found["verdict"] == "seen"
+
+
+@pytest.mark.parametrize(
+    ("means", "verdict"),
+    [
+        ([0.3], "seen"),
+        ([-0.3], "the other way round"),
+        ([0.05], "not told apart"),
+        ([0.3, 0.2], "seen"),
+        ([-0.3, -0.2], "the other way round"),
+        ([0.3, 0.05], "not told apart"),
+        ([0.3, 0.05, -0.3], "the seeds disagree"),
+    ],
+)
+def test_all_seeds_must_have_the_order_of_perplexities(means, verdict):
+    differences = [Difference(mean, mean - 0.1, mean + 0.1) for mean in means]
+    assert judge_order(differences) == verdict
 
 
 def test_first_perplexities_are_compared_in_nats():
