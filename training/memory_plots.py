@@ -1,6 +1,8 @@
 """Plots of how memories are used."""
 
 import math
+from itertools import cycle
+from itertools import product
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -15,6 +17,8 @@ COLOURS = (
     *("#0072B2", "#D55E00", "#009E73", "#CC79A7"),
     *("#E69F00", "#56B4E9", "#000000", "#F0E442"),
 )
+# Of curves with the same colour, where there are many.
+_MARKERS = "os^D"
 _GREY = "#777777"
 _SIZE = (6.4, 4.0)
 
@@ -26,7 +30,7 @@ def plot_slot_counts(memories: dict[int, MemoryReads]) -> Figure:
         "slots, the most read first",
         "share of all reads",
     )
-    for colour, (number, reads) in zip(COLOURS, memories.items()):
+    for colour, (number, reads) in zip(cycle(COLOURS), memories.items()):
         for name, style, label in (
             ("reads", "-", "all reads"),
             ("top1", ":", "best of a head"),
@@ -81,7 +85,7 @@ def plot_coverage(memories: dict[int, MemoryReads]) -> Figure:
     figure, axes = _figure(
         "Slots that some text reads", "tokens read", "slots used"
     )
-    for colour, (number, reads) in zip(COLOURS, memories.items()):
+    for colour, (number, reads) in zip(cycle(COLOURS), memories.items()):
         tokens = [point["tokens"] for point in reads.coverage]
         for name, style, label in (
             ("mu", "-", "all reads"),
@@ -151,7 +155,8 @@ def plot_curves(runs: dict[str, dict]) -> Figure:
             and a perplexity.
     """
     figure, axes = _figure("Training", "steps", "perplexity")
-    for colour, (name, curves) in zip(COLOURS, runs.items()):
+    styles = cycle(product(_MARKERS, COLOURS))
+    for (marker, colour), (name, curves) in zip(styles, runs.items()):
         if curves["training"]:
             axes.loglog(
                 *zip(*curves["training"]),
@@ -161,7 +166,7 @@ def plot_curves(runs: dict[str, dict]) -> Figure:
             )
         axes.loglog(
             *zip(*curves["held_out"]),
-            "o-",
+            f"{marker}-",
             color=colour,
             markersize=3,
             label=name,
