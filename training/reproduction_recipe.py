@@ -96,14 +96,14 @@ SCALES = {
 # All of the laptop's way in minutes: what it finds means nothing.
 QUICK = Scale(
     pretraining=(
-        "--recipe laptop --vocabulary-size 300 --sequence-length 16 "
+        "--recipe laptop --vocabulary-size 300 --sequence-length 32 "
         "--num-layers 1 --hidden-dim 16 --num-heads 2 --intermediate-dim 16 "
         "--memory-layers 1 --num-sub-keys 8 --memory-top-k 4 "
-        "--memory-key-dim 8 --batch-size 32 --evaluate-every 2"
+        "--memory-key-dim 8 --batch-size 128 --evaluate-every 2"
     ),
     steps=4,
     measuring="--limit 128",
-    fine_tuning="--sequence-length 16 --epochs 1",
+    fine_tuning="--sequence-length 32 --epochs 1",
     tasks=("sst2",),
     limits={"sst2": 64},
 )
