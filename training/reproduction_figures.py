@@ -52,7 +52,6 @@ def collect_figures(recipe: ReproductionRecipe) -> dict:
             "corpus": recipe.corpus,
             "validation": recipe.validation,
             "out_of_domain": recipe.out_of_domain,
-            "seeds": {key: len(recipe.seeds_of(key)) for key in MODELS},
         },
         "models": models,
         "orderings": [

@@ -69,7 +69,7 @@ def _notes(figures):
     size = figures["recipe"]
     notes = [
         f"{size['scale']} scale, {size['steps']:,} steps a stage, trained on "
-        f"{size['corpus']}. Seeds: {_count_seeds(size['seeds'])}.",
+        f"{size['corpus']}. Seeds: {_count_seeds(figures['models'])}.",
         "Rows and columns marked as the paper's are its own (Kim and Jung, "
         "2020), of other models, data and machines: compare orders, not "
         "values.",
@@ -93,11 +93,11 @@ def _notes(figures):
     return notes
 
 
-def _count_seeds(seeds):
+def _count_seeds(models):
     """Says how many seeds the models have, by their letters."""
     counts = {}
-    for key, count in seeds.items():
-        counts.setdefault(count, []).append(key)
+    for key, model in models.items():
+        counts.setdefault(len(model["seeds"]), []).append(key)
     if len(counts) == 1:
         return f"{next(iter(counts))} each"
     return ", ".join(
