@@ -29,8 +29,7 @@ from training.initial_model import recipe_of_initial_model
 from training.interruption import Signals
 from training.masked_lm_evaluation import evaluate_masked_lm
 from training.pretraining_data import PretrainingData
-from training.pretraining_data import open_corpora
-from training.pretraining_data import prepare_data
+from training.pretraining_data import plan_data
 from training.recipes import RECIPES
 from training.recipes import PretrainingRecipe
 from training.report import format_results
@@ -112,14 +111,14 @@ def prepare(recipe, run, initial):
     """Checks all that can be checked, then writes what training reads."""
     tokenizer = choose_tokenizer(recipe, initial)
     run.check(recipe)
-    corpora = None if run.has_data else open_corpora(recipe)
+    write_data = None if run.has_data else plan_data(recipe, tokenizer)
     print(
         f"{run.root}: recipe {recipe.recipe}, {recipe.devices} device(s), "
         f"{recipe.precision}"
     )
     run.create(recipe, ("data", "logs", "checkpoints"))
-    if corpora is not None:
-        prepare_data(recipe, corpora, tokenizer, run)
+    if write_data is not None:
+        write_data(run)
 
 
 def train(recipe, run, data, strategy, initial, signals) -> dict:

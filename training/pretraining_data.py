@@ -1,6 +1,8 @@
 """From a recipe's corpus to batches: vocabulary, packed rows, baseline."""
 
 import dataclasses
+import functools
+from collections.abc import Callable
 
 import keras_hub
 import numpy as np
@@ -14,6 +16,8 @@ from training.families import family_named
 from training.masked_lm_data import held_out_batches
 from training.masked_lm_data import training_batches
 from training.masking import Masking
+from training.packed_by_run import find_packed
+from training.packed_by_run import link_packed
 from training.pretrained_model import load_tokenizer
 from training.recipes import PretrainingRecipe
 from training.run_directory import RunDirectory
@@ -28,6 +32,29 @@ from training.user_error import UserError
 # them, and one that goes on from another's model must not be tested on what
 # that has seen.
 _HELD_OUT_SEED = 10_000
+
+
+def plan_data(
+    recipe: PretrainingRecipe,
+    tokenizer: keras_hub.tokenizers.Tokenizer | None,
+) -> Callable[[RunDirectory], None]:
+    """Checks what a run is to read, and returns what writes it for the run.
+
+    Args:
+        recipe: `PretrainingRecipe`.
+        tokenizer: the tokenizer to use, or None if there is none yet.
+
+    Returns:
+        A function of the `RunDirectory` to write to.
+
+    Raises:
+        UserError: it cannot be read.
+    """
+    if recipe.data_from is not None:
+        packed = find_packed(recipe, tokenizer)
+        return functools.partial(link_packed, packed)
+    corpora = open_corpora(recipe)
+    return functools.partial(prepare_data, recipe, corpora, tokenizer)
 
 
 def open_corpora(recipe: PretrainingRecipe) -> tuple[Corpus, Corpus]:

@@ -34,6 +34,9 @@ class PretrainingRecipe:
     held_out: float = 0.05
     # Directory of prepared tfds data. With it nothing is downloaded.
     data_dir: str | None = None
+    # Run directory whose packed text, and vocabulary, to use too: the same text
+    # is then not packed again, nor stored twice on the same disk.
+    data_from: str | None = None
     # WordPiece vocabulary file, a token a line; of RoBERTa a JSON file with
     # merges.txt beside it. Default: one is trained from the corpus.
     vocabulary: str | None = None

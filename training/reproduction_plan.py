@@ -5,6 +5,7 @@ import pathlib
 
 from training.reproduction_recipe import MODELS
 from training.reproduction_recipe import ReproductionRecipe
+from training.run_directory import RunDirectory
 
 FROZEN = ("values", "keys", "queries")
 
@@ -94,17 +95,17 @@ def _pretrain(recipe, seed, key):
         args += ["--validation", recipe.validation]
     if recipe.data_dir is not None:
         args += ["--data-dir", recipe.data_dir]
-    first = run_path(recipe, 0, "a")
+    first = RunDirectory(run_path(recipe, 0, "a"))
     needs = []
+    if path != first.root:
+        args += ["--data-from", str(first.root)]
+        # The last of it that is written.
+        needs.append(first.packed_held_out)
     if model.goes_on:
         known = seed if seed in recipe.seeds_of("a") else 0
         start = run_path(recipe, known, "a")
         args += ["--init-from", str(start)]
         needs.append(start / "results.json")
-    elif path != first:
-        vocabulary = vocabulary_path(first)
-        args += ["--vocabulary", str(vocabulary)]
-        needs.append(vocabulary)
     if model.fresh_feed_forward:
         args.append("--fresh-feed-forward")
     return Job(
@@ -116,11 +117,6 @@ def _pretrain(recipe, seed, key):
         tuple(needs),
         size.steps,
     )
-
-
-def vocabulary_path(run: pathlib.Path) -> pathlib.Path:
-    """Returns the WordPiece vocabulary of a run, one token a line."""
-    return run / "tokenizer" / "assets" / "tokenizer" / "vocabulary.txt"
 
 
 def _evaluate(recipe, seed, key):

@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import shutil
+from collections.abc import Sequence
 
 from training.user_error import UserError
 
@@ -14,6 +15,7 @@ _FREE_FIELDS = (
     "run_dir",
     "resume",
     "data_dir",
+    "data_from",
     "checkpoint_every",
     "keep_checkpoints",
     "max_skipped_steps",
@@ -97,10 +99,14 @@ class RunDirectory:
             raise self._taken(
                 f"a recipe.json that is not JSON ({error})"
             ) from error
-        if differences := _differences(other, recipe):
+        names = [
+            field.name
+            for field in dataclasses.fields(recipe)
+            if field.name not in _FREE_FIELDS
+        ]
+        if found := differences(other, recipe, names):
             raise self._taken(
-                "an unfinished run of another recipe ("
-                f"{'; '.join(differences)})"
+                f"an unfinished run of another recipe ({'; '.join(found)})"
             )
 
     def _taken(self, what):
@@ -142,8 +148,14 @@ def write_whole(path: pathlib.Path, text: str):
     os.replace(partial, path)
 
 
-def _differences(other: dict, recipe) -> list[str]:
-    """Returns the fields in which a stored recipe differs, in words."""
+def differences(other: dict, recipe, names: Sequence[str]) -> list[str]:
+    """Returns those of the fields in which a stored recipe differs, in words.
+
+    Args:
+        other: what a `recipe.json` holds.
+        recipe: a dataclass.
+        names: its fields to compare.
+    """
     # What a run of an earlier version does not name was not there to choose.
     defaults = {
         field.name: field.default
@@ -156,9 +168,9 @@ def _differences(other: dict, recipe) -> list[str]:
     )
     other = {**defaults, **other}
     return [
-        f"--{name.replace('_', '-')} was {other.get(name)}, now {value}"
-        for name, value in asked.items()
-        if name not in _FREE_FIELDS and other.get(name) != value
+        f"--{name.replace('_', '-')} was {other.get(name)}, now {asked[name]}"
+        for name in names
+        if other.get(name) != asked[name]
     ]
 
 

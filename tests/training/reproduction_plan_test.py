@@ -15,10 +15,8 @@ def test_every_command_has_what_it_needs(scale):
     made, names = set(), set()
     for job in plan_jobs(recipe):
         flags = dict(zip(job.args, job.args[1:]))
-        for flag in ("--init-from", "--model"):
+        for flag in ("--init-from", "--model", "--data-from"):
             assert flag not in flags or flags[flag] in made
-        if "--vocabulary" in flags:
-            assert any(flags["--vocabulary"].startswith(run) for run in made)
         assert str(job.result) not in made and job.name not in names
         names.add(job.name)
         made |= {str(job.result), str(job.result.parent)}
@@ -36,6 +34,11 @@ def test_budgets_are_equal():
     assert len(pretraining) == len(MODELS) == 7
     for name in ("--steps", "--seed", "--corpus", "--learning-rate"):
         assert len({flags[name] for flags in pretraining}) == 1
+    # One vocabulary, and the same rows.
+    assert [flags.get("--data-from") for flags in pretraining] == [
+        None,
+        *["out/seed-0/a"] * 6,
+    ]
     starts = [flags.get("--init-from") for flags in pretraining]
     assert starts == [None, "out/seed-0/a", None, None] + 3 * ["out/seed-0/a"]
 

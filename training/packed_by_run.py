@@ -1,0 +1,84 @@
+"""The packed text of another run, instead of packing the same text again."""
+
+import json
+import os
+import shutil
+
+import keras_hub
+
+from training.pretrained_model import load_tokenizer
+from training.recipes import PretrainingRecipe
+from training.run_directory import RunDirectory
+from training.run_directory import differences
+from training.run_directory import save_tokenizer
+from training.user_error import UserError
+
+# What the packed text follows from, besides the tokenizer.
+_FIELDS = ("corpus", "validation", "held_out", "sequence_length", "backbone")
+
+
+def find_packed(
+    recipe: PretrainingRecipe,
+    tokenizer: keras_hub.tokenizers.Tokenizer | None,
+) -> RunDirectory:
+    """Returns the run directory that `--data-from` names, checked.
+
+    Args:
+        recipe: `PretrainingRecipe` with `data_from`.
+        tokenizer: the one that the text has to be tokenized with, or None for
+            that run's.
+
+    Raises:
+        UserError: it holds no packed text, or not that of this recipe.
+    """
+    packed = RunDirectory(recipe.data_from)
+    try:
+        other = json.loads(packed.recipe.read_text())
+    except (OSError, json.JSONDecodeError) as error:
+        raise _refused(
+            recipe, f"whose recipe.json cannot be read ({error})"
+        ) from error
+    if not packed.has_data:
+        raise _refused(recipe, "which has not packed its text yet")
+    if found := differences(other, recipe, _FIELDS):
+        raise _refused(recipe, f"of another text ({'; '.join(found)})")
+    if tokenizer is not None and _content(tokenizer) != _content(
+        load_tokenizer(packed.tokenizer)
+    ):
+        raise _refused(recipe, "whose vocabulary is another one")
+    return packed
+
+
+def link_packed(packed: RunDirectory, run: RunDirectory):
+    """Gives a run the tokenizer and the packed text of another one."""
+    save_tokenizer(load_tokenizer(packed.tokenizer), run.tokenizer)
+    for source, path in (
+        (packed.packed_train, run.packed_train),
+        (packed.packed_held_out, run.packed_held_out),
+    ):
+        partial = path.with_name(f"{path.name}.partial")
+        partial.unlink(missing_ok=True)
+        # Nothing writes into the files of a run once they are there.
+        try:
+            os.link(source, partial)
+        except OSError:
+            # Another disk, or one without links.
+            shutil.copyfile(source, partial)
+        os.replace(partial, path)
+
+
+def _content(tokenizer):
+    """What decides on the ids of a text."""
+    return [
+        tokenizer.get_vocabulary(),
+        getattr(tokenizer, "merges", None),
+        getattr(tokenizer, "lowercase", None),
+    ]
+
+
+def _refused(recipe, reason):
+    return UserError(
+        "--data-from must be the directory of a run that has packed the same "
+        f"text, received '{recipe.data_from}', {reason}: leave the flag out to "
+        "pack --corpus for this run"
+    )
