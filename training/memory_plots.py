@@ -174,7 +174,7 @@ def plot_curves(runs: dict[str, dict]) -> Figure:
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
         axis.set_minor_formatter(
-            LogFormatter(labelOnlyBase=False, minor_thresholds=(1, 0.5))
+            _WholeNumbers(labelOnlyBase=False, minor_thresholds=(1, 0.5))
         )
     axes.legend(frameon=False, title="dots: held-out; thin: training")
     return figure
@@ -215,6 +215,13 @@ def plot_classes(classes: dict[str, dict]) -> Figure:
         frameon=False,
     )
     return figure
+
+
+class _WholeNumbers(LogFormatter):
+    """Labels the same ticks, like `StrMethodFormatter("{x:,.0f}")`."""
+
+    def __call__(self, x, pos=None):
+        return super().__call__(x, pos) and f"{x:,.0f}"
 
 
 def _figure(title, x, y):

@@ -15,3 +15,15 @@ def test_more_curves_than_colours():
     assert [line.get_label() for line in axes.lines] == list(curves)
     styles = {(line.get_color(), line.get_marker()) for line in axes.lines}
     assert len(styles) == len(curves)
+
+
+def test_steps_between_powers_of_ten_are_labelled_like_those():
+    curve = [(300, 700.0), (1000, 200.0), (3000, 80.0)]
+    figure = plot_curves({"run": {"training": [], "held_out": curve}})
+    figure.canvas.draw()
+    ticks = figure.axes[0].xaxis
+    labels = [label.get_text() for label in ticks.get_minorticklabels()]
+    assert {"300", "2,000", "3,000"} <= set(labels)
+    assert "1,000" in [
+        label.get_text() for label in ticks.get_majorticklabels()
+    ]
