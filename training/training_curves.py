@@ -1,6 +1,7 @@
 """What the logs of a pretraining run tell."""
 
 import csv
+import dataclasses
 import json
 import pathlib
 from collections.abc import Iterable
@@ -116,6 +117,12 @@ def _open_run(path):
     fields = json.loads(run.recipe.read_text(encoding="utf-8"))
     # As JSON has tuples.
     fields["memory_layers"] = tuple(fields["memory_layers"] or ())
+    known = {field.name for field in dataclasses.fields(PretrainingRecipe)}
+    if unknown := sorted(set(fields) - known):
+        raise UserError(
+            f"--runs must be runs of this version or an earlier one, but the "
+            f"recipe of '{path}' has {', '.join(unknown)}: update keras_pkm"
+        )
     return run, PretrainingRecipe(**fields)
 
 

@@ -55,3 +55,12 @@ def test_what_is_no_run(tmp_path):
     (tmp_path / "recipe.json").write_text('{"task": "sst2"}')
     with pytest.raises(UserError, match="--runs must be.*has no recipe.json"):
         read_curves_of_runs([str(tmp_path)])
+
+
+def test_a_run_of_a_later_version(tmp_path):
+    run = write_run(tmp_path / "run", 60)
+    path = tmp_path / "run" / "recipe.json"
+    recipe = {**json.loads(path.read_text()), "half_life": 3}
+    path.write_text(json.dumps(recipe))
+    with pytest.raises(UserError, match="run' has half_life: update"):
+        read_curves_of_runs([run])
