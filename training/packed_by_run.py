@@ -40,8 +40,12 @@ def find_packed(
         ) from error
     if not packed.has_data:
         raise _refused(recipe, "which has not packed its text yet")
-    if found := differences(other, recipe, _FIELDS):
-        raise _refused(recipe, f"of another text ({'; '.join(found)})")
+    fields = _FIELDS
+    if tokenizer is None:
+        # This run would train a vocabulary of that size.
+        fields += ("vocabulary_size",)
+    if found := differences(other, recipe, fields):
+        raise _refused(recipe, f"packed with other flags ({'; '.join(found)})")
     if tokenizer is not None and _content(tokenizer) != _content(
         load_tokenizer(packed.tokenizer)
     ):

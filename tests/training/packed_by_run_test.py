@@ -27,9 +27,9 @@ def recipe(tmp_path_factory):
     return recipe
 
 
-def write(recipe, tokenizer=None):
+def write(recipe):
     run = RunDirectory(recipe.run_dir)
-    write_data = plan_data(recipe, tokenizer)
+    write_data = plan_data(recipe, None)
     run.create(recipe, ("data",))
     write_data(run)
     return PretrainingData.open(recipe, run)
@@ -68,11 +68,12 @@ def test_reads_the_same(recipe, tmp_path, monkeypatch, on_another_disk):
     np.testing.assert_array_equal(write(again).held_out, expected.held_out)
 
 
-def test_refuses_another_text(recipe, tmp_path):
+def test_refuses_another_text(recipe):
     for name, value, flag in (
         ("corpus", "other.txt", "--corpus was"),
         ("sequence_length", 32, "--sequence-length was 16, now 32"),
         ("held_out", 0.5, "--held-out was 0.2, now 0.5"),
+        ("vocabulary_size", 400, "--vocabulary-size was 300, now 400"),
     ):
         asked = dataclasses.replace(
             recipe, data_from=recipe.run_dir, **{name: value}
