@@ -33,8 +33,8 @@ def clean(text):
     """Replaces what is not UTF-8 by U+FFFD, and all kinds of spaces by one.
 
     keras-hub takes spaces beyond ASCII for parts of words, which BERT and
-    `training/tokenizing.py` do not, and stops at the character NUL. The number
-    of characters stays.
+    `training/text/packed_text.py` do not, and stops at the character NUL. The
+    number of characters stays.
     """
     text = tf.strings.unicode_transcode(text, "UTF-8", "UTF-8")
     return tf.strings.regex_replace(text, r"[\p{Z}\x00]", " ")

@@ -21,7 +21,6 @@ from keras_pkm.models.memory_access import ServedModel
 from keras_pkm.models.memory_access import read_backbone
 from training.bad_rows import BadRows
 from training.class_reads import compare_classes
-from training.corpus import open_corpus
 from training.glue import GLUE
 from training.glue import load_glue
 from training.labelled_data import dev_batches
@@ -35,7 +34,8 @@ from training.ranges import check_at_least
 from training.ranges import check_between_0_and_1
 from training.ranges import out_of_range
 from training.slot_readers import find_readers
-from training.tokenizing import tokenize_and_pack
+from training.text.corpus import open_corpus
+from training.text.packed_text import tokenize_and_pack
 from training.training_curves import is_pretraining_run
 from training.training_curves import read_curves_of_runs
 from training.training_curves import read_staleness

@@ -14,7 +14,6 @@ import tyro
 from tqdm import tqdm
 
 from keras_pkm.metrics import format_memory_usage
-from training.corpus import open_corpus
 from training.masked_lm_data import held_out_batches
 from training.masked_lm_evaluation import evaluate_masked_lm
 from training.masked_lm_evaluation import one_by_one
@@ -25,7 +24,8 @@ from training.ranges import check_at_least
 from training.ranges import check_between_0_and_1
 from training.ranges import out_of_range
 from training.run_directory import write_whole
-from training.tokenizing import tokenize_and_pack
+from training.text.corpus import open_corpus
+from training.text.packed_text import tokenize_and_pack
 from training.user_error import UserError
 
 

@@ -6,11 +6,11 @@ from collections.abc import Iterable
 import keras_hub
 
 from keras_pkm import models
-from training.byte_pairs import load_byte_pairs
-from training.byte_pairs import train_byte_pairs
-from training.vocabulary import load_vocabulary
-from training.vocabulary import make_tokenizer
-from training.vocabulary import train_vocabulary
+from training.text.byte_pairs import load_byte_pairs
+from training.text.byte_pairs import train_byte_pairs
+from training.text.word_pieces import load_vocabulary
+from training.text.word_pieces import make_tokenizer
+from training.text.word_pieces import train_vocabulary
 
 
 @dataclasses.dataclass(frozen=True)

@@ -220,7 +220,7 @@ def read_tsv(
 
 
 def _load_tfds(task, data_dir, bad_rows):
-    from training.tfds_examples import read_tfds_examples
+    from training.text.tfds_examples import read_tfds_examples
 
     examples = {}
     for suffix, split in (

@@ -8,9 +8,6 @@ import keras_hub
 import numpy as np
 import tensorflow as tf
 
-from training.corpus import Corpus
-from training.corpus import open_corpus
-from training.corpus import split_documents
 from training.families import Family
 from training.families import family_named
 from training.masked_lm_data import held_out_batches
@@ -22,8 +19,11 @@ from training.pretrained_model import load_tokenizer
 from training.recipes import PretrainingRecipe
 from training.run_directory import RunDirectory
 from training.run_directory import save_tokenizer
-from training.tokenizing import open_packed
-from training.tokenizing import tokenize_and_pack
+from training.text.corpus import Corpus
+from training.text.corpus import open_corpus
+from training.text.corpus import split_documents
+from training.text.packed_text import open_packed
+from training.text.packed_text import tokenize_and_pack
 from training.unigram import unigram_perplexity
 from training.user_error import UserError
 

@@ -13,7 +13,6 @@ from training.evaluated import Evaluated
 from training.finetuning_recipe import FinetuningRecipe
 from training.labelled_data import Labelled
 from training.labelled_data import dev_batches
-from training.offset_tokenizer import make_offset_tokenizer
 from training.pretrained_model import PretrainedModel
 from training.squad import load_squad
 from training.squad import place_of
@@ -21,6 +20,7 @@ from training.squad_score import squad_score
 from training.squad_windows import Windows
 from training.squad_windows import best_answers
 from training.squad_windows import make_windows
+from training.text.offset_tokenizer import make_offset_tokenizer
 
 
 class SquadFinetuning:

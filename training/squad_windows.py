@@ -83,7 +83,7 @@ def make_windows(
 
     Args:
         examples: The questions.
-        tokenizer: From `training.offset_tokenizer`.
+        tokenizer: From `training.text.offset_tokenizer`.
         special: The model's special tokens.
         sizes: The windows' sizes.
         path: The file of the questions, for errors.

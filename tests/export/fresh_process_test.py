@@ -18,8 +18,8 @@ from tests.export.conftest import LENGTH
 from tests.models.tiny import features
 from training import squad_windows
 from training.bad_rows import BadRows
-from training.offset_tokenizer import make_offset_tokenizer
 from training.squad import SquadExample
+from training.text.offset_tokenizer import make_offset_tokenizer
 
 pytest.importorskip("tensorflow_hub")
 pytest.importorskip("tf_keras")

@@ -16,7 +16,7 @@ from export.text import tokenize
 from export.text import tokenize_with_offsets
 from export.user_error import UserError
 from tests.export.conftest import WORDS
-from training.offset_tokenizer import make_offset_tokenizer
+from training.text.offset_tokenizer import make_offset_tokenizer
 
 TOKENIZERS = [
     keras_hub.models.BertTokenizer(WORDS, lowercase=True),

@@ -8,8 +8,8 @@ from keras_pkm import models
 from tests.models.tiny import tiny_masked_lm
 from training.evaluate_mlm import main
 from training.run_directory import save_preset
-from training.vocabulary import make_tokenizer
-from training.vocabulary import train_vocabulary
+from training.text.word_pieces import make_tokenizer
+from training.text.word_pieces import train_vocabulary
 
 TEXT = "The dog met a fox. Nobody knows why the fox met the dog."
 HUGGING_FACE = (

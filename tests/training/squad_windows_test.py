@@ -7,16 +7,16 @@ import pytest
 from keras_pkm.models.special_tokens import SpecialTokens
 from keras_pkm.models.window_sizes import WindowSizes
 from training.bad_rows import BadRows
-from training.offset_tokenizer import make_offset_tokenizer
 from training.squad import SquadExample
 from training.squad import read_squad
 from training.squad_score import exact_match
 from training.squad_score import squad_score
 from training.squad_windows import best_answers
 from training.squad_windows import make_windows
+from training.text.offset_tokenizer import make_offset_tokenizer
+from training.text.word_pieces import load_vocabulary
+from training.text.word_pieces import make_tokenizer
 from training.user_error import UserError
-from training.vocabulary import load_vocabulary
-from training.vocabulary import make_tokenizer
 
 CONTEXT = "The quick brown fox jumped over the lazy dog. Nobody knows why."
 # Of RoBERTa: bytes, and a merge.

@@ -3,9 +3,9 @@ import logging
 
 import pytest
 
-from training.text_files import check_text_files
-from training.text_files import find_text_files
-from training.text_files import read_documents
+from training.text.text_files import check_text_files
+from training.text.text_files import find_text_files
+from training.text.text_files import read_documents
 from training.user_error import UserError
 
 
@@ -96,7 +96,7 @@ def test_unreadable_file(write, monkeypatch):
     def refuse(*args, **kwargs):
         raise PermissionError(errno.EACCES, "Permission denied")
 
-    monkeypatch.setattr("training.text_files.open", refuse, raising=False)
+    monkeypatch.setattr("training.text.text_files.open", refuse, raising=False)
     with pytest.raises(UserError, match="cannot be read .Permission denied"):
         check_text_files([write("text")])
 

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from tests.training.offset_tokenizer_test import DISPUTED
+from tests.training.text.offset_tokenizer_test import DISPUTED
 from training.masked_lm_data import training_batches
 from training.masking import Masking
-from training.text_files import read_documents
-from training.tokenizing import tokenize_and_pack
+from training.text.packed_text import tokenize_and_pack
+from training.text.text_files import read_documents
 from training.user_error import UserError
 
 LENGTH = 12

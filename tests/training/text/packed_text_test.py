@@ -3,9 +3,9 @@ import os
 import numpy as np
 import pytest
 
-from training.tokenizing import open_packed
-from training.tokenizing import tokenize_and_pack
-from training.tokenizing import tokenize_sentences
+from training.text.packed_text import open_packed
+from training.text.packed_text import tokenize_and_pack
+from training.text.packed_text import tokenize_sentences
 from training.user_error import UserError
 
 DOCUMENTS = [
@@ -33,7 +33,7 @@ def test_sentences(tokenizer):
 def test_batches_do_not_change_sentences(tokenizer, monkeypatch):
     documents = DOCUMENTS * 5
     together = list(tokenize_sentences(documents, tokenizer))
-    monkeypatch.setattr("training.tokenizing._CHARACTERS_PER_BATCH", 50)
+    monkeypatch.setattr("training.text.packed_text._CHARACTERS_PER_BATCH", 50)
     assert list(tokenize_sentences(documents, tokenizer)) == together
 
 
@@ -47,7 +47,7 @@ def test_real_text_is_not_lost(shared_data, tokenizer):
 
 
 def test_rows(tokenizer, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr("training.tokenizing._ROWS_PER_WRITE", 2)
+    monkeypatch.setattr("training.text.packed_text._ROWS_PER_WRITE", 2)
     path = str(tmp_path / "packed.bin")
     rows = tokenize_and_pack(DOCUMENTS * 3, tokenizer, 16, path, "Words")
     assert rows.dtype == np.int32 and rows.shape[1] == 16 and len(rows) > 4

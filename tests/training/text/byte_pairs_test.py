@@ -2,11 +2,11 @@ import json
 
 import pytest
 
-from training.byte_pairs import SPECIAL_TOKENS
-from training.byte_pairs import load_byte_pairs
-from training.byte_pairs import train_byte_pairs
-from training.offset_tokenizer import make_offset_tokenizer
-from training.tokenizing import tokenize_sentences
+from training.text.byte_pairs import SPECIAL_TOKENS
+from training.text.byte_pairs import load_byte_pairs
+from training.text.byte_pairs import train_byte_pairs
+from training.text.offset_tokenizer import make_offset_tokenizer
+from training.text.packed_text import tokenize_sentences
 from training.user_error import UserError
 
 TEXT = (

@@ -3,8 +3,8 @@ import unicodedata
 
 import keras_hub
 
-from training.offset_tokenizer import make_offset_tokenizer
-from training.vocabulary import make_tokenizer
+from training.text.offset_tokenizer import make_offset_tokenizer
+from training.text.word_pieces import make_tokenizer
 
 # Characters of which the Unicode tables of TensorFlow and `tokenizers` differ,
 # besides those without a meaning yet: Hangul fillers, an Ahom vowel sign, new

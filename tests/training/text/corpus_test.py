@@ -1,8 +1,8 @@
 import pytest
 
-from training.corpus import Corpus
-from training.corpus import open_corpus
-from training.corpus import split_documents
+from training.text.corpus import Corpus
+from training.text.corpus import open_corpus
+from training.text.corpus import split_documents
 from training.user_error import UserError
 
 NUMBERS = Corpus("numbers", lambda: map(str, range(4000)))

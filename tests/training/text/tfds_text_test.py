@@ -3,7 +3,7 @@ import sys
 import pytest
 import tensorflow as tf
 
-from training.corpus import open_corpus
+from training.text.corpus import open_corpus
 from training.user_error import UserError
 
 tfds = pytest.importorskip("tensorflow_datasets")

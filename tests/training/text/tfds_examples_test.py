@@ -17,9 +17,9 @@ from training.glue import load_glue
 from training.labelled_data import dev_batches
 from training.labelled_data import encode_texts
 from training.labelled_data import training_batches
-from training.offset_tokenizer import make_offset_tokenizer
 from training.squad import load_squad
 from training.squad_windows import make_windows
+from training.text.offset_tokenizer import make_offset_tokenizer
 from training.user_error import UserError
 
 tfds = pytest.importorskip("tensorflow_datasets")

@@ -12,8 +12,8 @@ import tensorflow_text
 from tqdm import tqdm
 
 from keras_pkm.models.special_tokens import SpecialTokens
-from training.offset_tokenizer import make_offset_tokenizer
-from training.packing import pack_sentences
+from training.text.offset_tokenizer import make_offset_tokenizer
+from training.text.sentence_packing import pack_sentences
 from training.user_error import UserError
 
 _CHARACTERS_PER_BATCH = 2**20

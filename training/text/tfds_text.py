@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import tensorflow as tf
 
-from training.tfds_examples import load_tfds
+from training.text.tfds_examples import load_tfds
 from training.user_error import UserError
 
 

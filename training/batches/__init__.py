@@ -1,0 +1,1 @@
+"""From packed rows to batches, as a function of the step."""

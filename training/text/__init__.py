@@ -1,0 +1,1 @@
+"""Text corpora, tokenizers, and packed rows of token ids."""
