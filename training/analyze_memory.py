@@ -20,13 +20,13 @@ from tqdm import tqdm
 from keras_pkm.models.memory_access import ServedModel
 from keras_pkm.models.memory_access import read_backbone
 from training.bad_rows import BadRows
+from training.batches.labelled import dev_batches
+from training.batches.labelled import encode_texts
+from training.batches.masked_lm import held_out_batches
+from training.batches.masking import Masking
 from training.class_reads import compare_classes
 from training.glue import GLUE
 from training.glue import load_glue
-from training.labelled_data import dev_batches
-from training.labelled_data import encode_texts
-from training.masked_lm_data import held_out_batches
-from training.masking import Masking
 from training.memory_reads import collect_reads
 from training.memory_report import MemoryReport
 from training.pretrained_model import load_pretrained

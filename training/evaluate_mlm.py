@@ -14,10 +14,10 @@ import tyro
 from tqdm import tqdm
 
 from keras_pkm.metrics import format_memory_usage
-from training.masked_lm_data import held_out_batches
+from training.batches.masked_lm import held_out_batches
+from training.batches.masking import Masking
 from training.masked_lm_evaluation import evaluate_masked_lm
 from training.masked_lm_evaluation import one_by_one
-from training.masking import Masking
 from training.paper_figures import format_paper_perplexities
 from training.pretrained_model import load_masked_lm
 from training.ranges import check_at_least

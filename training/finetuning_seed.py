@@ -11,7 +11,7 @@ from keras_pkm.models import freeze_memory
 from keras_pkm.optimizers import LinearWarmup
 from keras_pkm.optimizers import LossScaleOptimizer
 from keras_pkm.optimizers import PKMAdam
-from training.labelled_data import training_batches
+from training.batches.labelled import training_batches
 from training.run_directory import save_preset
 from training.run_directory import write_whole
 from training.skipped_steps import SkippedSteps

@@ -4,11 +4,11 @@ import keras
 
 from keras_pkm.metrics import MatthewsCorrelation
 from training.bad_rows import BadRows
+from training.batches.labelled import dev_batches
+from training.batches.labelled import encode_texts
 from training.evaluated import Evaluated
 from training.finetuning_recipe import FinetuningRecipe
 from training.glue import load_glue
-from training.labelled_data import dev_batches
-from training.labelled_data import encode_texts
 from training.pretrained_model import PretrainedModel
 
 

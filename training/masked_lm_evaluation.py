@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from keras_pkm.models.memory_probe import usage_figures
 from keras_pkm.models.memory_probe import usage_metrics
-from training.step_batches import step_batches
+from training.batches.step_batches import step_batches
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,7 +60,7 @@ def evaluate_masked_lm(
     Args:
         task: masked-LM task of keras-hub or `keras_pkm.models`.
         batches: of features, label ids and weights, as
-            `training.masked_lm_data` makes them; rows without any weight are
+            `training.batches.masked_lm` makes them; rows without any weight are
             left out. With several replicas they must divide by these.
         progress: wraps the batches.
     """

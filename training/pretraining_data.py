@@ -8,11 +8,11 @@ import keras_hub
 import numpy as np
 import tensorflow as tf
 
+from training.batches.masked_lm import held_out_batches
+from training.batches.masked_lm import training_batches
+from training.batches.masking import Masking
 from training.families import Family
 from training.families import family_named
-from training.masked_lm_data import held_out_batches
-from training.masked_lm_data import training_batches
-from training.masking import Masking
 from training.packed_by_run import find_packed
 from training.packed_by_run import link_packed
 from training.pretrained_model import load_tokenizer

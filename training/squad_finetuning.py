@@ -9,10 +9,10 @@ from keras_pkm.models.freezing import freeze_pooler
 from keras_pkm.models.special_tokens import SpecialTokens
 from keras_pkm.models.window_sizes import WindowSizes
 from training.bad_rows import BadRows
+from training.batches.labelled import Labelled
+from training.batches.labelled import dev_batches
 from training.evaluated import Evaluated
 from training.finetuning_recipe import FinetuningRecipe
-from training.labelled_data import Labelled
-from training.labelled_data import dev_batches
 from training.pretrained_model import PretrainedModel
 from training.squad import load_squad
 from training.squad import place_of

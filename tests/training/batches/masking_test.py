@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from training.masking import Masking
-from training.masking import mask_tokens
+from training.batches.masking import Masking
+from training.batches.masking import mask_tokens
 
 MASKING = Masking(
     vocabulary_size=50,

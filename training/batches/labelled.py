@@ -7,10 +7,10 @@ import numpy as np
 import tensorflow as tf
 from tqdm import tqdm
 
+from training.batches.row_order import rows_of_like_length
+from training.batches.row_order import shuffled_rows
+from training.batches.step_batches import step_batches
 from training.glue import GlueExamples
-from training.row_order import rows_of_like_length
-from training.row_order import shuffled_rows
-from training.step_batches import step_batches
 
 _TEXTS_PER_BATCH = 1024
 # Of the lengths of training batches, so that few shapes occur.
@@ -77,7 +77,7 @@ def training_batches(
 ) -> tf.data.Dataset:
     """Returns shuffled batches of features and labels.
 
-    The order is that of `training.row_order`: a run that continues at
+    The order is that of `training.batches.row_order`: a run that continues at
     `first_step` sees what an uninterrupted one sees. Padding that all rows of a
     batch have in common is cut off.
 

@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from training.masked_lm_data import held_out_batches
-from training.masked_lm_data import training_batches
-from training.masking import Masking
+from training.batches.masked_lm import held_out_batches
+from training.batches.masked_lm import training_batches
+from training.batches.masking import Masking
 
 MASKING = Masking(
     vocabulary_size=200,

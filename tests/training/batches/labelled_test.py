@@ -2,11 +2,11 @@ import keras_hub
 import numpy as np
 import pytest
 
+from training.batches.labelled import Labelled
+from training.batches.labelled import dev_batches
+from training.batches.labelled import encode_texts
+from training.batches.labelled import training_batches
 from training.glue import GlueExamples
-from training.labelled_data import Labelled
-from training.labelled_data import dev_batches
-from training.labelled_data import encode_texts
-from training.labelled_data import training_batches
 
 
 def numbered(count, paired):

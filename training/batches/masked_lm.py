@@ -12,11 +12,11 @@ Every batch is a pair of features and labels with weights:
 import numpy as np
 import tensorflow as tf
 
-from training.masking import Masking
-from training.masking import mask_tokens
-from training.row_order import seeds
-from training.row_order import shuffled_rows
-from training.step_batches import step_batches
+from training.batches.masking import Masking
+from training.batches.masking import mask_tokens
+from training.batches.row_order import seeds
+from training.batches.row_order import shuffled_rows
+from training.batches.step_batches import step_batches
 
 
 def training_batches(
