@@ -6,7 +6,7 @@ import keras
 import pytest
 import tensorflow as tf
 
-from training.host_memory import keep_host_memory
+from training.commands.host_memory import keep_host_memory
 
 tf.config.set_logical_device_configuration(
     tf.config.list_physical_devices("CPU")[0],
@@ -57,7 +57,7 @@ def free_memory():
 
 @pytest.fixture(autouse=True, scope="session")
 def memory():
-    """As `training.strategy.create_strategy` has it."""
+    """As `training.commands.strategy.create_strategy` has it."""
     keep_host_memory()
 
 

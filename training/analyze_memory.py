@@ -25,14 +25,14 @@ from training.batches.labelled import encode_texts
 from training.batches.masked_lm import held_out_batches
 from training.batches.masking import Masking
 from training.class_reads import compare_classes
+from training.commands.recipe_checks import check_at_least
+from training.commands.recipe_checks import check_between_0_and_1
+from training.commands.recipe_checks import out_of_range
 from training.glue import GLUE
 from training.glue import load_glue
 from training.memory_reads import collect_reads
 from training.memory_report import MemoryReport
 from training.pretrained_model import load_pretrained
-from training.ranges import check_at_least
-from training.ranges import check_between_0_and_1
-from training.ranges import out_of_range
 from training.slot_readers import find_readers
 from training.text.corpus import open_corpus
 from training.text.packed_text import tokenize_and_pack

@@ -2,10 +2,10 @@
 
 from keras_pkm.layers import ProductKeyMemory
 from keras_pkm.models.memory_layers import check_memory_layers
-from training.ranges import check_at_least
-from training.ranges import check_between_0_and_1
-from training.ranges import check_from_0_to_1
-from training.ranges import out_of_range
+from training.commands.recipe_checks import check_at_least
+from training.commands.recipe_checks import check_between_0_and_1
+from training.commands.recipe_checks import check_from_0_to_1
+from training.commands.recipe_checks import out_of_range
 from training.recipes import PretrainingRecipe
 from training.user_error import UserError
 

@@ -16,13 +16,13 @@ from tqdm import tqdm
 from keras_pkm.metrics import format_memory_usage
 from training.batches.masked_lm import held_out_batches
 from training.batches.masking import Masking
+from training.commands.recipe_checks import check_at_least
+from training.commands.recipe_checks import check_between_0_and_1
+from training.commands.recipe_checks import out_of_range
 from training.masked_lm_evaluation import evaluate_masked_lm
 from training.masked_lm_evaluation import one_by_one
 from training.paper_figures import format_paper_perplexities
 from training.pretrained_model import load_masked_lm
-from training.ranges import check_at_least
-from training.ranges import check_between_0_and_1
-from training.ranges import out_of_range
 from training.run_directory import write_whole
 from training.text.corpus import open_corpus
 from training.text.packed_text import tokenize_and_pack

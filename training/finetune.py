@@ -14,25 +14,25 @@ import tensorflow as tf
 import tyro
 
 from training.bad_rows import BadRows
-from training.command_line import run_to_the_end
+from training.commands.command_line import run_to_the_end
+from training.commands.recipe_checks import check_at_least
+from training.commands.recipe_checks import check_between_0_and_1
+from training.commands.recipe_checks import check_from_0_to_1
+from training.commands.recipe_checks import out_of_range
+from training.commands.signals import Signals
+from training.commands.strategy import create_strategy
+from training.commands.strategy import default_precision
 from training.finetuning_recipe import FinetuningRecipe
 from training.finetuning_report import best_seed
 from training.finetuning_report import format_results
 from training.finetuning_report import summarize
 from training.finetuning_seed import train_seed
 from training.glue_finetuning import GlueFinetuning
-from training.interruption import Signals
 from training.paper_figures import paper_figures
 from training.pretrained_model import load_pretrained
-from training.ranges import check_at_least
-from training.ranges import check_between_0_and_1
-from training.ranges import check_from_0_to_1
-from training.ranges import out_of_range
 from training.run_directory import RunDirectory
 from training.run_directory import write_whole
 from training.squad_finetuning import SquadFinetuning
-from training.strategy import create_strategy
-from training.strategy import default_precision
 from training.user_error import UserError
 
 

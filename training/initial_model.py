@@ -4,9 +4,9 @@ import dataclasses
 
 import keras_hub
 
+from training.commands.recipe_checks import out_of_range
 from training.families import Family
 from training.pretrained_model import load_masked_lm
-from training.ranges import out_of_range
 from training.recipes import PretrainingRecipe
 
 _SIZES = ("num_layers", "num_heads", "hidden_dim", "intermediate_dim")

@@ -21,12 +21,16 @@ from tqdm import tqdm
 from keras_pkm.callbacks import TrainingCheckpoint
 from keras_pkm.models import copy_matching_weights
 from training.check_recipe import check_recipe
-from training.command_line import run_to_the_end
+from training.commands.command_line import run_to_the_end
+from training.commands.signals import Signals
+from training.commands.strategy import create_strategy
+from training.commands.strategy import default_precision
+from training.commands.strategy import is_chief
+from training.commands.strategy import wait_for_all
 from training.families import family_named
 from training.initial_model import InitialModel
 from training.initial_model import load_initial_model
 from training.initial_model import recipe_of_initial_model
-from training.interruption import Signals
 from training.masked_lm_evaluation import evaluate_masked_lm
 from training.pretraining_data import PretrainingData
 from training.pretraining_data import plan_data
@@ -39,10 +43,6 @@ from training.stage import compile_model
 from training.stage import evaluate
 from training.stage import plan_stages
 from training.stage import train_stage
-from training.strategy import create_strategy
-from training.strategy import default_precision
-from training.strategy import is_chief
-from training.strategy import wait_for_all
 from training.user_error import RunError
 from training.user_error import UserError
 

@@ -16,7 +16,7 @@ from keras_pkm.models.freezing import freeze_pooler
 from keras_pkm.optimizers import LinearWarmup
 from keras_pkm.optimizers import LossScaleOptimizer
 from keras_pkm.optimizers import PKMAdam
-from training.interruption import Signals
+from training.commands.signals import Signals
 from training.perplexity_log import PerplexityLog
 from training.pretraining_data import PretrainingData
 from training.recipes import PretrainingRecipe

@@ -4,7 +4,7 @@ import time
 
 import keras
 
-from training.interruption import Interrupted
+from training.commands.signals import Interrupted
 from training.run_directory import save_preset
 
 

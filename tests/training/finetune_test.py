@@ -13,11 +13,11 @@ from tests.models.tiny import MEMORY
 from tests.models.tiny import SIZES
 from training import finetune
 from training import finetuning_seed
+from training.commands.strategy import create_strategy
 from training.evaluated import Evaluated
 from training.finetune import main
 from training.run_directory import save_preset
 from training.squad_score import squad_score
-from training.strategy import create_strategy
 
 WORDS = "good bad fine poor great awful film play story end".split()
 MEMORY_FLAGS = (

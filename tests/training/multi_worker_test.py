@@ -15,8 +15,8 @@ from benchmarks.kill_and_resume import finish
 from benchmarks.kill_and_resume import md5_of_variables
 from benchmarks.kill_and_resume import start
 from benchmarks.kill_and_resume import write_corpus
-from training.strategy import check_tf_config
-from training.strategy import create_strategy
+from training.commands.strategy import check_tf_config
+from training.commands.strategy import create_strategy
 from training.user_error import UserError
 
 ARGS = (

@@ -13,7 +13,7 @@ from tqdm import tqdm
 from training.reproduction_plan import Job
 from training.user_error import RunError
 
-_ROOT = pathlib.Path(__file__).parents[1]
+_ROOT = pathlib.Path(__file__).parents[2]
 _LAST_LINES = 15
 _SECONDS = 0.2  # from one look at what runs to the next
 

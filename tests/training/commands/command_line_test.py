@@ -3,7 +3,7 @@ import pathlib
 
 import pytest
 
-from training.command_line import name_run_directory
+from training.commands.command_line import name_run_directory
 from training.recipes import RECIPES
 from training.user_error import UserError
 

@@ -8,8 +8,8 @@ import sys
 import time
 from collections.abc import Callable
 
-from training.interruption import Interrupted
-from training.interruption import catch_signals
+from training.commands.signals import Interrupted
+from training.commands.signals import catch_signals
 from training.user_error import RunError
 from training.user_error import UserError
 

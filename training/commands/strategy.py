@@ -5,7 +5,7 @@ import os
 
 import tensorflow as tf
 
-from training.host_memory import keep_host_memory
+from training.commands.host_memory import keep_host_memory
 from training.user_error import UserError
 
 

@@ -1,8 +1,8 @@
 import pytest
 import tensorflow as tf
 
-from training.strategy import create_strategy
-from training.strategy import default_precision
+from training.commands.strategy import create_strategy
+from training.commands.strategy import default_precision
 from training.user_error import UserError
 
 without_gpu = pytest.mark.skipif(

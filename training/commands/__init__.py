@@ -1,0 +1,1 @@
+"""What all commands share: flags, errors, signals, devices, jobs."""
