@@ -30,9 +30,9 @@ from training.commands.recipe_checks import check_between_0_and_1
 from training.commands.recipe_checks import out_of_range
 from training.glue import GLUE
 from training.glue import load_glue
+from training.loading.pretrained_model import load_pretrained
 from training.memory_reads import collect_reads
 from training.memory_report import MemoryReport
-from training.pretrained_model import load_pretrained
 from training.slot_readers import find_readers
 from training.text.corpus import open_corpus
 from training.text.packed_text import tokenize_and_pack

@@ -19,10 +19,10 @@ from training.batches.masking import Masking
 from training.commands.recipe_checks import check_at_least
 from training.commands.recipe_checks import check_between_0_and_1
 from training.commands.recipe_checks import out_of_range
+from training.loading.pretrained_model import load_masked_lm
 from training.masked_lm_evaluation import evaluate_masked_lm
 from training.masked_lm_evaluation import one_by_one
 from training.paper_figures import format_paper_perplexities
-from training.pretrained_model import load_masked_lm
 from training.run_directory import write_whole
 from training.text.corpus import open_corpus
 from training.text.packed_text import tokenize_and_pack

@@ -9,7 +9,7 @@ from training.batches.labelled import encode_texts
 from training.evaluated import Evaluated
 from training.finetuning_recipe import FinetuningRecipe
 from training.glue import load_glue
-from training.pretrained_model import PretrainedModel
+from training.loading.pretrained_model import PretrainedModel
 
 
 class GlueFinetuning:

@@ -5,8 +5,8 @@ import dataclasses
 import keras_hub
 
 from training.commands.recipe_checks import out_of_range
-from training.families import Family
-from training.pretrained_model import load_masked_lm
+from training.loading.families import Family
+from training.loading.pretrained_model import load_masked_lm
 from training.recipes import PretrainingRecipe
 
 _SIZES = ("num_layers", "num_heads", "hidden_dim", "intermediate_dim")

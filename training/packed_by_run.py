@@ -6,7 +6,7 @@ import shutil
 
 import keras_hub
 
-from training.pretrained_model import load_tokenizer
+from training.loading.pretrained_model import load_tokenizer
 from training.recipes import PretrainingRecipe
 from training.run_directory import RunDirectory
 from training.run_directory import differences

@@ -27,10 +27,10 @@ from training.commands.strategy import create_strategy
 from training.commands.strategy import default_precision
 from training.commands.strategy import is_chief
 from training.commands.strategy import wait_for_all
-from training.families import family_named
 from training.initial_model import InitialModel
 from training.initial_model import load_initial_model
 from training.initial_model import recipe_of_initial_model
+from training.loading.families import family_named
 from training.masked_lm_evaluation import evaluate_masked_lm
 from training.pretraining_data import PretrainingData
 from training.pretraining_data import plan_data

@@ -11,11 +11,11 @@ import tensorflow as tf
 from training.batches.masked_lm import held_out_batches
 from training.batches.masked_lm import training_batches
 from training.batches.masking import Masking
-from training.families import Family
-from training.families import family_named
+from training.loading.families import Family
+from training.loading.families import family_named
+from training.loading.pretrained_model import load_tokenizer
 from training.packed_by_run import find_packed
 from training.packed_by_run import link_packed
-from training.pretrained_model import load_tokenizer
 from training.recipes import PretrainingRecipe
 from training.run_directory import RunDirectory
 from training.run_directory import save_tokenizer

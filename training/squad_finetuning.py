@@ -13,7 +13,7 @@ from training.batches.labelled import Labelled
 from training.batches.labelled import dev_batches
 from training.evaluated import Evaluated
 from training.finetuning_recipe import FinetuningRecipe
-from training.pretrained_model import PretrainedModel
+from training.loading.pretrained_model import PretrainedModel
 from training.squad import load_squad
 from training.squad import place_of
 from training.squad_score import squad_score

@@ -19,7 +19,7 @@ from tests.training.tiny_run import write_corpus
 from training import analyze_memory
 from training.batches.masked_lm import held_out_batches
 from training.batches.masking import Masking
-from training.pretrained_model import load_pretrained
+from training.loading.pretrained_model import load_pretrained
 from training.text.corpus import open_corpus
 from training.text.packed_text import tokenize_and_pack
 

@@ -8,8 +8,8 @@ import pytest
 
 from tests.training.tiny_run import TINY
 from tests.training.tiny_run import write_corpus
+from training.loading.pretrained_model import load_tokenizer
 from training.pretrain import parse_recipe
-from training.pretrained_model import load_tokenizer
 from training.pretraining_data import PretrainingData
 from training.pretraining_data import plan_data
 from training.run_directory import RunDirectory

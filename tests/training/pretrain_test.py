@@ -14,8 +14,8 @@ from tests.training.tiny_run import run
 from tests.training.tiny_run import write_corpus
 from training import evaluate_mlm
 from training.check_recipe import check_recipe
+from training.loading.pretrained_model import load_tokenizer
 from training.pretrain import main
-from training.pretrained_model import load_tokenizer
 from training.recipes import RECIPES
 
 ROOT = Path(__file__).parents[2]

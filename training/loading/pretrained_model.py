@@ -8,9 +8,9 @@ import keras_hub
 
 from keras_pkm.models.hugging_face import HuggingFaceDirectory
 from keras_pkm.models.preset_tokenizer import load_preset_tokenizer
-from training.families import FAMILIES
-from training.families import Family
-from training.families import family_of
+from training.loading.families import FAMILIES
+from training.loading.families import Family
+from training.loading.families import family_of
 from training.user_error import UserError
 
 

@@ -1,0 +1,1 @@
+"""Loads the model that a flag names."""
