@@ -17,12 +17,12 @@ from keras_pkm.optimizers import LinearWarmup
 from keras_pkm.optimizers import LossScaleOptimizer
 from keras_pkm.optimizers import PKMAdam
 from training.commands.signals import Signals
-from training.perplexity_log import PerplexityLog
+from training.fitting.perplexity_log import PerplexityLog
+from training.fitting.skipped_steps import SkippedSteps
 from training.pretraining_data import PretrainingData
 from training.recipes import PretrainingRecipe
 from training.run_directory import RunDirectory
 from training.run_directory import write_whole
-from training.skipped_steps import SkippedSteps
 from training.stage_callbacks import KeepFigures
 from training.stage_callbacks import SavePresets
 from training.stage_callbacks import StopOnSignal

@@ -1,0 +1,1 @@
+"""The optimizer and a fit that resumes, for all commands that train."""
