@@ -20,8 +20,8 @@ from training.commands.recipe_checks import check_at_least
 from training.commands.recipe_checks import check_between_0_and_1
 from training.commands.recipe_checks import out_of_range
 from training.loading.pretrained_model import load_masked_lm
-from training.masked_lm_evaluation import evaluate_masked_lm
-from training.masked_lm_evaluation import one_by_one
+from training.measuring.perplexity import evaluate_masked_lm
+from training.measuring.perplexity import one_by_one
 from training.paper_figures import format_paper_perplexities
 from training.run_directory import write_whole
 from training.text.corpus import open_corpus

@@ -90,7 +90,7 @@ def readers_table(readers) -> str:
     """Returns the table of who reads which slots.
 
     Args:
-        readers: list of `training.slot_readers.SlotReaders`.
+        readers: list of `training.measuring.slot_tokens.SlotReaders`.
     """
     rows = []
     for reader in readers:

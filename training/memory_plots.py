@@ -10,7 +10,7 @@ from matplotlib.ticker import LogFormatter
 from matplotlib.ticker import PercentFormatter
 from matplotlib.ticker import StrMethodFormatter
 
-from training.memory_reads import MemoryReads
+from training.measuring.memory_reads import MemoryReads
 
 # Okabe and Ito's, told apart by all eyes.
 COLOURS = (

@@ -9,10 +9,10 @@ from matplotlib.figure import Figure
 
 from training import memory_page as page
 from training import memory_plots as plots
-from training.memory_reads import TextReads
+from training.measuring.memory_reads import TextReads
+from training.measuring.slot_tokens import SlotReaders
 from training.paper_figures import paper_memory_usage
 from training.run_directory import write_whole
-from training.slot_readers import SlotReaders
 from training.training_curves import NEVER
 
 # Slots of the sorted counts that report.json keeps, spread evenly over log.
@@ -31,7 +31,7 @@ class MemoryReport:
             most.
         staleness: As of `training.training_curves.read_staleness`.
         curves: As of `read_curves_of_runs`.
-        classes: As of `training.class_reads.compare_classes`, by the name of
+        classes: As of `training.measuring.class_reads.compare_classes`, by the name of
             the model.
         class_names: Of the two classes, first that of label 0.
     """

@@ -31,7 +31,7 @@ from training.initial_model import InitialModel
 from training.initial_model import load_initial_model
 from training.initial_model import recipe_of_initial_model
 from training.loading.families import family_named
-from training.masked_lm_evaluation import evaluate_masked_lm
+from training.measuring.perplexity import evaluate_masked_lm
 from training.pretraining_data import PretrainingData
 from training.pretraining_data import plan_data
 from training.recipes import RECIPES

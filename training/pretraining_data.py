@@ -14,6 +14,7 @@ from training.batches.masking import Masking
 from training.loading.families import Family
 from training.loading.families import family_named
 from training.loading.pretrained_model import load_tokenizer
+from training.measuring.unigram import unigram_perplexity
 from training.packed_by_run import find_packed
 from training.packed_by_run import link_packed
 from training.recipes import PretrainingRecipe
@@ -24,7 +25,6 @@ from training.text.corpus import open_corpus
 from training.text.corpus import split_documents
 from training.text.packed_text import open_packed
 from training.text.packed_text import tokenize_and_pack
-from training.unigram import unigram_perplexity
 from training.user_error import UserError
 
 # The held-out masks are their own. They and the held-out documents are the

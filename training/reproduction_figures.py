@@ -5,8 +5,8 @@ import math
 
 import numpy as np
 
-from training.paired_bootstrap import Difference
-from training.paired_bootstrap import paired_difference
+from training.measuring.paired_bootstrap import Difference
+from training.measuring.paired_bootstrap import paired_difference
 from training.reproduction_plan import fine_tuning_path
 from training.reproduction_plan import out_of_domain_path
 from training.reproduction_plan import run_path

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from training.paired_bootstrap import Difference
+from training.measuring.paired_bootstrap import Difference
 from training.reproduction_figures import judge_order
 from training.reproduction_figures import order_models
 

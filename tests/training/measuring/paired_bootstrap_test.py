@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from training.paired_bootstrap import paired_difference
+from training.measuring.paired_bootstrap import paired_difference
 
 
 def test_interval_of_a_known_difference():

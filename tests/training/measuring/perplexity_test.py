@@ -10,9 +10,9 @@ from tests.contracts import fresh_rng
 from tests.models.tiny import masked_batch
 from tests.models.tiny import tiny_masked_lm
 from training.batches.masking import Masking
-from training.masked_lm_evaluation import Evaluation
-from training.masked_lm_evaluation import evaluate_masked_lm
-from training.masked_lm_evaluation import one_by_one
+from training.measuring.perplexity import Evaluation
+from training.measuring.perplexity import evaluate_masked_lm
+from training.measuring.perplexity import one_by_one
 
 MASKING = Masking(
     vocabulary_size=100,

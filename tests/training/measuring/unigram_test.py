@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from training.unigram import unigram_perplexity
+from training.measuring.unigram import unigram_perplexity
 
 # Token 5 thrice, 6 once; [PAD], [CLS] and [SEP] are 0, 2 and 3.
 TRAIN = np.array([[2, 5, 5, 3], [2, 5, 6, 3], [2, 3, 0, 0]], np.int32)
@@ -11,7 +11,7 @@ SPECIAL = (0, 2, 3)
 
 
 def test_by_hand(monkeypatch):
-    monkeypatch.setattr("training.unigram._ROWS_PER_READ", 2)
+    monkeypatch.setattr("training.measuring.unigram._ROWS_PER_READ", 2)
     batches = [
         (None, np.array([[5, 6], [7, 0]]), np.array([[1, 1], [1, 0]])),
         (None, np.array([[5, 0], [0, 0]]), np.array([[1, 0], [0, 0]])),

@@ -1,0 +1,1 @@
+"""Perplexity, memory reads, and how sure a difference is."""
