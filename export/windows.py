@@ -1,6 +1,6 @@
 """Cuts paragraphs into windows with their question, in a portable graph.
 
-`training/squad_windows.py` does the same for training, in Python.
+`training/tasks/squad_windows.py` does the same for training, in Python.
 """
 
 import dataclasses

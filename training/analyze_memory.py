@@ -19,7 +19,6 @@ from tqdm import tqdm
 
 from keras_pkm.models.memory_access import ServedModel
 from keras_pkm.models.memory_access import read_backbone
-from training.bad_rows import BadRows
 from training.batches.labelled import dev_batches
 from training.batches.labelled import encode_texts
 from training.batches.masked_lm import held_out_batches
@@ -27,13 +26,14 @@ from training.batches.masking import Masking
 from training.commands.recipe_checks import check_at_least
 from training.commands.recipe_checks import check_between_0_and_1
 from training.commands.recipe_checks import out_of_range
-from training.glue import GLUE
-from training.glue import load_glue
 from training.loading.pretrained_model import load_pretrained
 from training.measuring.class_reads import compare_classes
 from training.measuring.memory_reads import collect_reads
 from training.measuring.slot_tokens import find_readers
 from training.memory_report import MemoryReport
+from training.tasks.bad_rows import BadRows
+from training.tasks.glue import GLUE
+from training.tasks.glue import load_glue
 from training.text.corpus import open_corpus
 from training.text.packed_text import tokenize_and_pack
 from training.training_curves import is_pretraining_run

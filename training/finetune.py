@@ -13,7 +13,6 @@ import sys
 import tensorflow as tf
 import tyro
 
-from training.bad_rows import BadRows
 from training.commands.command_line import run_to_the_end
 from training.commands.recipe_checks import check_at_least
 from training.commands.recipe_checks import check_between_0_and_1
@@ -33,6 +32,7 @@ from training.paper_figures import paper_figures
 from training.run_directory import RunDirectory
 from training.run_directory import write_whole
 from training.squad_finetuning import SquadFinetuning
+from training.tasks.bad_rows import BadRows
 from training.user_error import UserError
 
 

@@ -6,7 +6,7 @@ The command line has one flag for each field, whose help is the comment above.
 import dataclasses
 from typing import Literal
 
-from training.glue import GLUE
+from training.tasks.glue import GLUE
 
 SQUAD = "squad"
 

@@ -3,13 +3,13 @@
 import keras
 
 from keras_pkm.metrics import MatthewsCorrelation
-from training.bad_rows import BadRows
 from training.batches.labelled import dev_batches
 from training.batches.labelled import encode_texts
 from training.evaluated import Evaluated
 from training.finetuning_recipe import FinetuningRecipe
-from training.glue import load_glue
 from training.loading.pretrained_model import PretrainedModel
+from training.tasks.bad_rows import BadRows
+from training.tasks.glue import load_glue
 
 
 class GlueFinetuning:

@@ -8,18 +8,18 @@ import numpy as np
 from keras_pkm.models.freezing import freeze_pooler
 from keras_pkm.models.special_tokens import SpecialTokens
 from keras_pkm.models.window_sizes import WindowSizes
-from training.bad_rows import BadRows
 from training.batches.labelled import Labelled
 from training.batches.labelled import dev_batches
 from training.evaluated import Evaluated
 from training.finetuning_recipe import FinetuningRecipe
 from training.loading.pretrained_model import PretrainedModel
-from training.squad import load_squad
-from training.squad import place_of
-from training.squad_score import squad_score
-from training.squad_windows import Windows
-from training.squad_windows import best_answers
-from training.squad_windows import make_windows
+from training.tasks.bad_rows import BadRows
+from training.tasks.squad import load_squad
+from training.tasks.squad import place_of
+from training.tasks.squad_score import squad_score
+from training.tasks.squad_windows import Windows
+from training.tasks.squad_windows import best_answers
+from training.tasks.squad_windows import make_windows
 from training.text.offset_tokenizer import make_offset_tokenizer
 
 

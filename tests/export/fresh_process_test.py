@@ -16,9 +16,9 @@ from keras_pkm.models.special_tokens import SpecialTokens
 from keras_pkm.models.window_sizes import WindowSizes
 from tests.export.conftest import LENGTH
 from tests.models.tiny import features
-from training import squad_windows
-from training.bad_rows import BadRows
-from training.squad import SquadExample
+from training.tasks import squad_windows
+from training.tasks.bad_rows import BadRows
+from training.tasks.squad import SquadExample
 from training.text.offset_tokenizer import make_offset_tokenizer
 
 pytest.importorskip("tensorflow_hub")

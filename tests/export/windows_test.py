@@ -11,9 +11,9 @@ from export.windows import best_spans
 from export.windows import make_windows
 from keras_pkm.models.special_tokens import SpecialTokens
 from keras_pkm.models.window_sizes import WindowSizes
-from training import squad_windows
-from training.bad_rows import BadRows
-from training.squad import SquadExample
+from training.tasks import squad_windows
+from training.tasks.bad_rows import BadRows
+from training.tasks.squad import SquadExample
 from training.text.offset_tokenizer import make_offset_tokenizer
 
 SIZES = [(12, 3, 2), (16, 100, 30), (20, 7, 4), (64, 1, 1)]

@@ -17,7 +17,7 @@ from training.commands.strategy import create_strategy
 from training.evaluated import Evaluated
 from training.finetune import main
 from training.run_directory import save_preset
-from training.squad_score import squad_score
+from training.tasks.squad_score import squad_score
 
 WORDS = "good bad fine poor great awful film play story end".split()
 MEMORY_FLAGS = (

@@ -10,7 +10,7 @@ from tqdm import tqdm
 from training.batches.row_order import rows_of_like_length
 from training.batches.row_order import shuffled_rows
 from training.batches.step_batches import step_batches
-from training.glue import GlueExamples
+from training.tasks.glue import GlueExamples
 
 _TEXTS_PER_BATCH = 1024
 # Of the lengths of training batches, so that few shapes occur.

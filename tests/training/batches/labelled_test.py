@@ -6,7 +6,7 @@ from training.batches.labelled import Labelled
 from training.batches.labelled import dev_batches
 from training.batches.labelled import encode_texts
 from training.batches.labelled import training_batches
-from training.glue import GlueExamples
+from training.tasks.glue import GlueExamples
 
 
 def numbered(count, paired):

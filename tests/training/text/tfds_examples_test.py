@@ -11,14 +11,14 @@ import tensorflow as tf
 
 from keras_pkm.models.special_tokens import SpecialTokens
 from keras_pkm.models.window_sizes import WindowSizes
-from training.bad_rows import BadRows
 from training.batches.labelled import dev_batches
 from training.batches.labelled import encode_texts
 from training.batches.labelled import training_batches
-from training.glue import GLUE
-from training.glue import load_glue
-from training.squad import load_squad
-from training.squad_windows import make_windows
+from training.tasks.bad_rows import BadRows
+from training.tasks.glue import GLUE
+from training.tasks.glue import load_glue
+from training.tasks.squad import load_squad
+from training.tasks.squad_windows import make_windows
 from training.text.offset_tokenizer import make_offset_tokenizer
 from training.user_error import UserError
 

@@ -4,7 +4,7 @@ import dataclasses
 import json
 import pathlib
 
-from training.bad_rows import BadRows
+from training.tasks.bad_rows import BadRows
 from training.user_error import UserError
 
 _OWN = "pass SQuAD 1.1's own JSON files"

@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
 
-from training.bad_rows import BadRows
-from training.glue import GLUE
-from training.glue import load_glue
-from training.glue import read_tsv
+from training.tasks.bad_rows import BadRows
+from training.tasks.glue import GLUE
+from training.tasks.glue import load_glue
+from training.tasks.glue import read_tsv
 from training.user_error import UserError
 
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from training.squad_score import exact_match
-from training.squad_score import f1
-from training.squad_score import normalize_answer
-from training.squad_score import squad_score
+from training.tasks.squad_score import exact_match
+from training.tasks.squad_score import f1
+from training.tasks.squad_score import normalize_answer
+from training.tasks.squad_score import squad_score
 
 # Prediction, answer, exact match, shared words, words of each.
 PAIRS = [

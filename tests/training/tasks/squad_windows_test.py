@@ -6,13 +6,13 @@ import pytest
 
 from keras_pkm.models.special_tokens import SpecialTokens
 from keras_pkm.models.window_sizes import WindowSizes
-from training.bad_rows import BadRows
-from training.squad import SquadExample
-from training.squad import read_squad
-from training.squad_score import exact_match
-from training.squad_score import squad_score
-from training.squad_windows import best_answers
-from training.squad_windows import make_windows
+from training.tasks.bad_rows import BadRows
+from training.tasks.squad import SquadExample
+from training.tasks.squad import read_squad
+from training.tasks.squad_score import exact_match
+from training.tasks.squad_score import squad_score
+from training.tasks.squad_windows import best_answers
+from training.tasks.squad_windows import make_windows
 from training.text.offset_tokenizer import make_offset_tokenizer
 from training.text.word_pieces import load_vocabulary
 from training.text.word_pieces import make_tokenizer

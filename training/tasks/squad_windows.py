@@ -8,8 +8,8 @@ from tqdm import tqdm
 
 from keras_pkm.models.special_tokens import SpecialTokens
 from keras_pkm.models.window_sizes import WindowSizes
-from training.bad_rows import BadRows
-from training.squad import SquadExample
+from training.tasks.bad_rows import BadRows
+from training.tasks.squad import SquadExample
 from training.user_error import UserError
 
 

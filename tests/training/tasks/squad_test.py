@@ -2,9 +2,9 @@ import json
 
 import pytest
 
-from training.bad_rows import BadRows
-from training.squad import load_squad
-from training.squad import read_squad
+from training.tasks.bad_rows import BadRows
+from training.tasks.squad import load_squad
+from training.tasks.squad import read_squad
 from training.user_error import UserError
 
 

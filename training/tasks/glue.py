@@ -9,7 +9,7 @@ import pathlib
 
 import numpy as np
 
-from training.bad_rows import BadRows
+from training.tasks.bad_rows import BadRows
 from training.user_error import UserError
 
 

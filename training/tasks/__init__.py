@@ -1,0 +1,1 @@
+"""The tasks to fine-tune on: their files, labels and scores."""
