@@ -30,7 +30,7 @@ from training.loading.pretrained_model import load_pretrained
 from training.measuring.class_reads import compare_classes
 from training.measuring.memory_reads import collect_reads
 from training.measuring.slot_tokens import find_readers
-from training.memory_report import MemoryReport
+from training.reports.memory_report import MemoryReport
 from training.tasks.bad_rows import BadRows
 from training.tasks.glue import GLUE
 from training.tasks.glue import load_glue

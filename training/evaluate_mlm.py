@@ -22,7 +22,7 @@ from training.commands.recipe_checks import out_of_range
 from training.loading.pretrained_model import load_masked_lm
 from training.measuring.perplexity import evaluate_masked_lm
 from training.measuring.perplexity import one_by_one
-from training.paper_figures import format_paper_perplexities
+from training.reports.paper import format_paper_perplexities
 from training.run_directory import write_whole
 from training.text.corpus import open_corpus
 from training.text.packed_text import tokenize_and_pack

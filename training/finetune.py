@@ -28,7 +28,7 @@ from training.finetuning_report import summarize
 from training.finetuning_seed import train_seed
 from training.glue_finetuning import GlueFinetuning
 from training.loading.pretrained_model import load_pretrained
-from training.paper_figures import paper_figures
+from training.reports.paper import paper_figures
 from training.run_directory import RunDirectory
 from training.run_directory import write_whole
 from training.squad_finetuning import SquadFinetuning

@@ -7,8 +7,8 @@ import shlex
 from matplotlib.figure import Figure
 from tabulate import tabulate
 
-from training import memory_page as page
-from training import memory_plots as plots
+from training.reports import html_page as page
+from training.reports import plots as plots
 from training.reproduction_plan import plan_jobs
 from training.reproduction_plan import run_path
 from training.reproduction_recipe import MODELS

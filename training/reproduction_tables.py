@@ -5,8 +5,8 @@ import statistics
 
 from training.finetuning_report import metric_title
 from training.finetuning_report import percent
-from training.paper_figures import paper_figures
-from training.paper_figures import paper_masked_lm
+from training.reports.paper import paper_figures
+from training.reports.paper import paper_masked_lm
 from training.reproduction_recipe import MODELS
 
 

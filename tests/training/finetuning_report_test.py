@@ -2,7 +2,7 @@ import pytest
 
 from training.finetuning_report import format_results
 from training.finetuning_report import summarize
-from training.paper_figures import paper_figures
+from training.reports.paper import paper_figures
 
 SEEDS = {
     0: {"epochs": [{"dev accuracy": 0.5, "dev loss": 1.0}], "best": 1},

@@ -3,7 +3,7 @@
 import pytest
 
 pytest.importorskip("matplotlib", reason="matplotlib is not installed")
-from training.memory_plots import plot_curves  # noqa: E402
+from training.reports.plots import plot_curves  # noqa: E402
 
 
 def test_more_curves_than_colours():

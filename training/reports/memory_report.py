@@ -7,11 +7,11 @@ import pathlib
 import numpy as np
 from matplotlib.figure import Figure
 
-from training import memory_page as page
-from training import memory_plots as plots
 from training.measuring.memory_reads import TextReads
 from training.measuring.slot_tokens import SlotReaders
-from training.paper_figures import paper_memory_usage
+from training.reports import html_page as page
+from training.reports import plots as plots
+from training.reports.paper import paper_memory_usage
 from training.run_directory import write_whole
 from training.training_curves import NEVER
 

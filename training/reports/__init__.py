@@ -1,0 +1,1 @@
+"""Pages, plots, and the paper's figures beside ours."""
