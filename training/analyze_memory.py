@@ -30,15 +30,15 @@ from training.loading.pretrained_model import load_pretrained
 from training.measuring.class_reads import compare_classes
 from training.measuring.memory_reads import collect_reads
 from training.measuring.slot_tokens import find_readers
+from training.pretraining.logs import is_pretraining_run
+from training.pretraining.logs import read_curves_of_runs
+from training.pretraining.logs import read_staleness
 from training.reports.memory_report import MemoryReport
 from training.tasks.bad_rows import BadRows
 from training.tasks.glue import GLUE
 from training.tasks.glue import load_glue
 from training.text.corpus import open_corpus
 from training.text.packed_text import tokenize_and_pack
-from training.training_curves import is_pretraining_run
-from training.training_curves import read_curves_of_runs
-from training.training_curves import read_staleness
 from training.user_error import UserError
 
 # Of the text in which it is shown who reads which slots.

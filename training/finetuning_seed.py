@@ -13,9 +13,9 @@ from keras_pkm.optimizers import LossScaleOptimizer
 from keras_pkm.optimizers import PKMAdam
 from training.batches.labelled import training_batches
 from training.fitting.skipped_steps import SkippedSteps
+from training.pretraining.stage_callbacks import StopOnSignal
 from training.run_directory import save_preset
 from training.run_directory import write_whole
-from training.stage_callbacks import StopOnSignal
 
 
 def train_seed(

@@ -7,6 +7,8 @@ import shlex
 from matplotlib.figure import Figure
 from tabulate import tabulate
 
+from training.pretraining.logs import read_curves
+from training.pretraining.logs import read_staleness
 from training.reports import html_page as page
 from training.reports import plots as plots
 from training.reproduction_plan import plan_jobs
@@ -15,8 +17,6 @@ from training.reproduction_recipe import MODELS
 from training.reproduction_recipe import ReproductionRecipe
 from training.reproduction_tables import make_tables
 from training.run_directory import write_whole
-from training.training_curves import read_curves
-from training.training_curves import read_staleness
 
 
 def write_report(recipe: ReproductionRecipe, figures: dict) -> pathlib.Path:

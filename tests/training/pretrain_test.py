@@ -13,10 +13,10 @@ from tests.training.tiny_run import TINY
 from tests.training.tiny_run import run
 from tests.training.tiny_run import write_corpus
 from training import evaluate_mlm
-from training.check_recipe import check_recipe
 from training.loading.pretrained_model import load_tokenizer
 from training.pretrain import main
-from training.recipes import RECIPES
+from training.pretraining.recipe import RECIPES
+from training.pretraining.recipe_check import check_recipe
 
 ROOT = Path(__file__).parents[2]
 HUGGING_FACE = ROOT / "tests" / "models" / "hugging_face" / "bert"

@@ -134,7 +134,7 @@ def rows_of(path):
 @pytest.mark.parametrize("precision", ["float32", "mixed_float16"])
 def test_bad_batches(precision, tmp_path, capsys, monkeypatch):
     """Steps 5 to 8 of the stage have a loss that is not finite."""
-    import training.pretraining_data as pretraining_data
+    import training.pretraining.data as pretraining_data
 
     batches = pretraining_data.training_batches
 

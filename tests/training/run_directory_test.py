@@ -4,7 +4,7 @@ import pathlib
 
 import pytest
 
-from training.recipes import RECIPES
+from training.pretraining.recipe import RECIPES
 from training.run_directory import RunDirectory
 from training.run_directory import save_preset
 from training.user_error import UserError

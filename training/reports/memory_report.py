@@ -9,11 +9,11 @@ from matplotlib.figure import Figure
 
 from training.measuring.memory_reads import TextReads
 from training.measuring.slot_tokens import SlotReaders
+from training.pretraining.logs import NEVER
 from training.reports import html_page as page
 from training.reports import plots as plots
 from training.reports.paper import paper_memory_usage
 from training.run_directory import write_whole
-from training.training_curves import NEVER
 
 # Slots of the sorted counts that report.json keeps, spread evenly over log.
 _KEPT_COUNTS = 200
@@ -29,7 +29,7 @@ class MemoryReport:
         reads: What was read on it.
         readers: By the number of the layer, who reads the slots that are read
             most.
-        staleness: As of `training.training_curves.read_staleness`.
+        staleness: As of `training.pretraining.logs.read_staleness`.
         curves: As of `read_curves_of_runs`.
         classes: As of `training.measuring.class_reads.compare_classes`, by the name of
             the model.

@@ -4,7 +4,7 @@ import pathlib
 import pytest
 
 from training.commands.command_line import name_run_directory
-from training.recipes import RECIPES
+from training.pretraining.recipe import RECIPES
 from training.user_error import UserError
 
 

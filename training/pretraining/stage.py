@@ -19,13 +19,13 @@ from keras_pkm.optimizers import PKMAdam
 from training.commands.signals import Signals
 from training.fitting.perplexity_log import PerplexityLog
 from training.fitting.skipped_steps import SkippedSteps
-from training.pretraining_data import PretrainingData
-from training.recipes import PretrainingRecipe
+from training.pretraining.data import PretrainingData
+from training.pretraining.recipe import PretrainingRecipe
+from training.pretraining.stage_callbacks import KeepFigures
+from training.pretraining.stage_callbacks import SavePresets
+from training.pretraining.stage_callbacks import StopOnSignal
 from training.run_directory import RunDirectory
 from training.run_directory import write_whole
-from training.stage_callbacks import KeepFigures
-from training.stage_callbacks import SavePresets
-from training.stage_callbacks import StopOnSignal
 
 # Of a curve of the training perplexity.
 _CURVE_POINTS = 200

@@ -15,9 +15,9 @@ from training.loading.families import Family
 from training.loading.families import family_named
 from training.loading.pretrained_model import load_tokenizer
 from training.measuring.unigram import unigram_perplexity
-from training.packed_by_run import find_packed
-from training.packed_by_run import link_packed
-from training.recipes import PretrainingRecipe
+from training.pretraining.data_of_another_run import find_packed
+from training.pretraining.data_of_another_run import link_packed
+from training.pretraining.recipe import PretrainingRecipe
 from training.run_directory import RunDirectory
 from training.run_directory import save_tokenizer
 from training.text.corpus import Corpus

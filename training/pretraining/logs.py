@@ -10,10 +10,10 @@ import numpy as np
 
 from keras_pkm.callbacks.slot_counts import list_slot_counts
 from keras_pkm.callbacks.slot_counts import read_slot_counts
-from training.recipes import PretrainingRecipe
+from training.pretraining.recipe import PretrainingRecipe
+from training.pretraining.stage import default_evaluate_every
+from training.pretraining.stage import plan_stages
 from training.run_directory import RunDirectory
-from training.stage import default_evaluate_every
-from training.stage import plan_stages
 from training.user_error import UserError
 
 # Instead of a step, for slots that were never read.

@@ -2,7 +2,7 @@ import numpy as np
 
 from keras_pkm.models import copy_matching_weights
 from tests.models.tiny import tiny_masked_lm
-from training.recipes import PretrainingRecipe
+from training.pretraining.recipe import PretrainingRecipe
 
 
 def test_fresh_feed_forward_networks():

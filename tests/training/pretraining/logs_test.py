@@ -7,7 +7,7 @@ import pytest
 
 from tests.training.tiny_run import TINY
 from training.pretrain import parse_recipe
-from training.training_curves import read_curves_of_runs
+from training.pretraining.logs import read_curves_of_runs
 from training.user_error import UserError
 
 

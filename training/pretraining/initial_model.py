@@ -7,7 +7,7 @@ import keras_hub
 from training.commands.recipe_checks import out_of_range
 from training.loading.families import Family
 from training.loading.pretrained_model import load_masked_lm
-from training.recipes import PretrainingRecipe
+from training.pretraining.recipe import PretrainingRecipe
 
 _SIZES = ("num_layers", "num_heads", "hidden_dim", "intermediate_dim")
 

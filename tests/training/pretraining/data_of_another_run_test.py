@@ -10,8 +10,8 @@ from tests.training.tiny_run import TINY
 from tests.training.tiny_run import write_corpus
 from training.loading.pretrained_model import load_tokenizer
 from training.pretrain import parse_recipe
-from training.pretraining_data import PretrainingData
-from training.pretraining_data import plan_data
+from training.pretraining.data import PretrainingData
+from training.pretraining.data import plan_data
 from training.run_directory import RunDirectory
 from training.user_error import UserError
 
@@ -44,7 +44,7 @@ def test_reads_the_same(recipe, tmp_path, monkeypatch, on_another_disk):
         monkeypatch.setattr(os, "link", link)
     packed = RunDirectory(recipe.run_dir)
     # The text itself is not read: it may be gone, or take hours.
-    monkeypatch.setattr("training.pretraining_data.open_corpora", None)
+    monkeypatch.setattr("training.pretraining.data.open_corpora", None)
     again = dataclasses.replace(
         recipe,
         data_from=recipe.run_dir,

@@ -7,7 +7,7 @@ import shutil
 import keras_hub
 
 from training.loading.pretrained_model import load_tokenizer
-from training.recipes import PretrainingRecipe
+from training.pretraining.recipe import PretrainingRecipe
 from training.run_directory import RunDirectory
 from training.run_directory import differences
 from training.run_directory import save_tokenizer

@@ -3,10 +3,10 @@ import dataclasses
 import pytest
 
 from tests.models.tiny import tiny_masked_lm
-from training.recipes import RECIPES
-from training.stage import compile_model
-from training.stage import drop_rows
-from training.stage import plan_stages
+from training.pretraining.recipe import RECIPES
+from training.pretraining.stage import compile_model
+from training.pretraining.stage import drop_rows
+from training.pretraining.stage import plan_stages
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from training.commands.recipe_checks import check_at_least
 from training.commands.recipe_checks import check_between_0_and_1
 from training.commands.recipe_checks import check_from_0_to_1
 from training.commands.recipe_checks import out_of_range
-from training.recipes import PretrainingRecipe
+from training.pretraining.recipe import PretrainingRecipe
 from training.user_error import UserError
 
 

@@ -8,9 +8,9 @@ import tensorflow as tf
 from tests.training.tiny_run import TINY
 from tests.training.tiny_run import write_corpus
 from training.pretrain import parse_recipe
-from training.pretraining_data import PretrainingData
-from training.pretraining_data import open_corpora
-from training.pretraining_data import prepare_data
+from training.pretraining.data import PretrainingData
+from training.pretraining.data import open_corpora
+from training.pretraining.data import prepare_data
 from training.run_directory import RunDirectory
 
 

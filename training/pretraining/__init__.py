@@ -1,0 +1,1 @@
+"""Pretraining: recipe, checks, data, stages, logs and results."""
