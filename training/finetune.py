@@ -21,17 +21,17 @@ from training.commands.recipe_checks import out_of_range
 from training.commands.signals import Signals
 from training.commands.strategy import create_strategy
 from training.commands.strategy import default_precision
-from training.finetuning_recipe import FinetuningRecipe
-from training.finetuning_report import best_seed
-from training.finetuning_report import format_results
-from training.finetuning_report import summarize
-from training.finetuning_seed import train_seed
-from training.glue_finetuning import GlueFinetuning
+from training.finetuning.glue import GlueFinetuning
+from training.finetuning.recipe import FinetuningRecipe
+from training.finetuning.results import best_seed
+from training.finetuning.results import format_results
+from training.finetuning.results import summarize
+from training.finetuning.seed import train_seed
+from training.finetuning.squad import SquadFinetuning
 from training.loading.pretrained_model import load_pretrained
 from training.reports.paper import paper_figures
 from training.run_directory import RunDirectory
 from training.run_directory import write_whole
-from training.squad_finetuning import SquadFinetuning
 from training.tasks.bad_rows import BadRows
 from training.user_error import UserError
 

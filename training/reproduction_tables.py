@@ -3,8 +3,8 @@
 import dataclasses
 import statistics
 
-from training.finetuning_report import metric_title
-from training.finetuning_report import percent
+from training.finetuning.results import metric_title
+from training.finetuning.results import percent
 from training.reports.paper import paper_figures
 from training.reports.paper import paper_masked_lm
 from training.reproduction_recipe import MODELS

@@ -12,10 +12,10 @@ from keras_pkm import models
 from tests.models.tiny import MEMORY
 from tests.models.tiny import SIZES
 from training import finetune
-from training import finetuning_seed
 from training.commands.strategy import create_strategy
-from training.evaluated import Evaluated
 from training.finetune import main
+from training.finetuning import seed as finetuning_seed
+from training.finetuning.evaluated import Evaluated
 from training.run_directory import save_preset
 from training.tasks.squad_score import squad_score
 

@@ -1,7 +1,7 @@
 import pytest
 
-from training.finetuning_report import format_results
-from training.finetuning_report import summarize
+from training.finetuning.results import format_results
+from training.finetuning.results import summarize
 from training.reports.paper import paper_figures
 
 SEEDS = {

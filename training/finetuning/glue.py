@@ -5,15 +5,15 @@ import keras
 from keras_pkm.metrics import MatthewsCorrelation
 from training.batches.labelled import dev_batches
 from training.batches.labelled import encode_texts
-from training.evaluated import Evaluated
-from training.finetuning_recipe import FinetuningRecipe
+from training.finetuning.evaluated import Evaluated
+from training.finetuning.recipe import FinetuningRecipe
 from training.loading.pretrained_model import PretrainedModel
 from training.tasks.bad_rows import BadRows
 from training.tasks.glue import load_glue
 
 
 class GlueFinetuning:
-    """What `training.finetuning_seed` needs to know of a GLUE task.
+    """What `training.finetuning.seed` needs to know of a GLUE task.
 
     Args:
         recipe: `FinetuningRecipe`, with all defaults filled in.

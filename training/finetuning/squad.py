@@ -10,8 +10,8 @@ from keras_pkm.models.special_tokens import SpecialTokens
 from keras_pkm.models.window_sizes import WindowSizes
 from training.batches.labelled import Labelled
 from training.batches.labelled import dev_batches
-from training.evaluated import Evaluated
-from training.finetuning_recipe import FinetuningRecipe
+from training.finetuning.evaluated import Evaluated
+from training.finetuning.recipe import FinetuningRecipe
 from training.loading.pretrained_model import PretrainedModel
 from training.tasks.bad_rows import BadRows
 from training.tasks.squad import load_squad
@@ -24,9 +24,9 @@ from training.text.offset_tokenizer import make_offset_tokenizer
 
 
 class SquadFinetuning:
-    """What `training.finetuning_seed` needs to know of SQuAD.
+    """What `training.finetuning.seed` needs to know of SQuAD.
 
-    Args and attributes: as of `training.glue_finetuning.GlueFinetuning`.
+    Args and attributes: as of `training.finetuning.glue.GlueFinetuning`.
     """
 
     decides = "dev F1"
