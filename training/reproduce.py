@@ -22,10 +22,10 @@ from training.commands.recipe_checks import check_at_least
 from training.commands.run_jobs import run_jobs
 from training.commands.signals import Interrupted
 from training.commands.signals import catch_signals
-from training.reproduction_figures import collect_figures
-from training.reproduction_plan import plan_jobs
-from training.reproduction_recipe import ReproductionRecipe
-from training.reproduction_report import write_report
+from training.reproduction.numbers import collect_figures
+from training.reproduction.plan import plan_jobs
+from training.reproduction.recipe import ReproductionRecipe
+from training.reproduction.report import write_report
 from training.run_directory import write_whole
 from training.user_error import RunError
 from training.user_error import UserError

@@ -10,7 +10,7 @@ import time
 
 from tqdm import tqdm
 
-from training.reproduction_plan import Job
+from training.reproduction.plan import Job
 from training.user_error import RunError
 
 _ROOT = pathlib.Path(__file__).parents[2]

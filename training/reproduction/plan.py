@@ -3,8 +3,8 @@
 import dataclasses
 import pathlib
 
-from training.reproduction_recipe import MODELS
-from training.reproduction_recipe import ReproductionRecipe
+from training.reproduction.recipe import MODELS
+from training.reproduction.recipe import ReproductionRecipe
 from training.run_directory import RunDirectory
 
 FROZEN = ("values", "keys", "queries")

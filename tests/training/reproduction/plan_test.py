@@ -2,9 +2,9 @@ import pathlib
 
 import pytest
 
-from training.reproduction_plan import plan_jobs
-from training.reproduction_recipe import MODELS
-from training.reproduction_recipe import ReproductionRecipe
+from training.reproduction.plan import plan_jobs
+from training.reproduction.recipe import MODELS
+from training.reproduction.recipe import ReproductionRecipe
 
 
 @pytest.mark.parametrize("scale", ["laptop", "paper"])

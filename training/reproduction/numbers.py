@@ -8,11 +8,11 @@ import numpy as np
 from training.measuring.paired_bootstrap import Difference
 from training.measuring.paired_bootstrap import paired_difference
 from training.pretraining.logs import read_staleness
-from training.reproduction_plan import fine_tuning_path
-from training.reproduction_plan import out_of_domain_path
-from training.reproduction_plan import run_path
-from training.reproduction_recipe import MODELS
-from training.reproduction_recipe import ReproductionRecipe
+from training.reproduction.plan import fine_tuning_path
+from training.reproduction.plan import out_of_domain_path
+from training.reproduction.plan import run_path
+from training.reproduction.recipe import MODELS
+from training.reproduction.recipe import ReproductionRecipe
 from training.run_directory import RunDirectory
 
 # The paper's: the first has the lower perplexity. The last two are what memory

@@ -11,11 +11,11 @@ from training.pretraining.logs import read_curves
 from training.pretraining.logs import read_staleness
 from training.reports import html_page as page
 from training.reports import plots as plots
-from training.reproduction_plan import plan_jobs
-from training.reproduction_plan import run_path
-from training.reproduction_recipe import MODELS
-from training.reproduction_recipe import ReproductionRecipe
-from training.reproduction_tables import make_tables
+from training.reproduction.plan import plan_jobs
+from training.reproduction.plan import run_path
+from training.reproduction.recipe import MODELS
+from training.reproduction.recipe import ReproductionRecipe
+from training.reproduction.tables import make_tables
 from training.run_directory import write_whole
 
 
@@ -24,7 +24,7 @@ def write_report(recipe: ReproductionRecipe, figures: dict) -> pathlib.Path:
 
     Args:
         recipe: whose runs have all ended.
-        figures: those of `training.reproduction_figures.collect_figures`.
+        figures: those of `training.reproduction.numbers.collect_figures`.
 
     Returns:
         The path of the page.

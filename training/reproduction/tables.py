@@ -7,7 +7,7 @@ from training.finetuning.results import metric_title
 from training.finetuning.results import percent
 from training.reports.paper import paper_figures
 from training.reports.paper import paper_masked_lm
-from training.reproduction_recipe import MODELS
+from training.reproduction.recipe import MODELS
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,7 +31,7 @@ def make_tables(figures: dict) -> list[Table]:
     """Returns the comparison's tables.
 
     Args:
-        figures: those of `training.reproduction_figures.collect_figures`.
+        figures: those of `training.reproduction.numbers.collect_figures`.
     """
     tables = [_table_2(figures), _orders(figures)]
     if figures["fine_tuning"]:

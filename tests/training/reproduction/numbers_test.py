@@ -5,8 +5,8 @@ import math
 import pytest
 
 from training.measuring.paired_bootstrap import Difference
-from training.reproduction_figures import judge_order
-from training.reproduction_figures import order_models
+from training.reproduction.numbers import judge_order
+from training.reproduction.numbers import order_models
 
 
 def seed(lower, upper, before):

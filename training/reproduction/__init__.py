@@ -1,0 +1,1 @@
+"""The paper's comparison, made of the commands."""
