@@ -12,7 +12,7 @@ import sys
 import tyro
 from tqdm import tqdm
 
-from export.plain_text import read_lines
+from export.smaller.text_inputs import read_lines
 from export.user_error import UserError
 from keras_pkm.metrics import MemoryUsage
 from keras_pkm.metrics import format_memory_usage

@@ -15,12 +15,12 @@ from collections.abc import Iterator
 import tensorflow as tf
 import tyro
 
-from export.model import TrainedModel
-from export.model_card import format_model_card
-from export.modules import make_module
-from export.recipe import ExportRecipe
-from export.smaller import make_encoder
-from export.source import Source
+from export.modules.make_module import make_module
+from export.modules.model_card import format_model_card
+from export.smaller.smaller_encoder import make_encoder
+from export.trained.recipe import ExportRecipe
+from export.trained.source import Source
+from export.trained.trained_model import TrainedModel
 from export.user_error import UserError
 
 

@@ -53,7 +53,7 @@ def test_hook(owner, hook, arguments):
 
 
 def test_word_pieces_have_offsets():
-    """export/text.py: keras-hub's tokenizer gives ids alone."""
+    """export/graph/tokenize.py: keras-hub's tokenizer gives ids alone."""
     tokenizer = keras_hub.models.BertTokenizer(
         ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "ab", "##c"]
     )

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from export import memory_usage
-from export.encoder import Encoder
-from export.source import Source
+from export.graph.encoder import Encoder
+from export.trained.source import Source
 from keras_pkm import models
 
 LINES = ["the quick brown fox", "ann met bob in paris .", "who ?"] * 5

@@ -31,8 +31,8 @@ class MemoryReport:
             most.
         staleness: As of `training.pretraining.logs.read_staleness`.
         curves: As of `read_curves_of_runs`.
-        classes: As of `training.measuring.class_reads.compare_classes`, by the name of
-            the model.
+        classes: As of `training.measuring.class_reads.compare_classes`, by the
+            name of the model.
         class_names: Of the two classes, first that of label 0.
     """
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from export.encoder import Encoder
+from export.graph.encoder import Encoder
 from keras_pkm import models
 from tests.models.tiny import MEMORY
 from tests.models.tiny import SIZES

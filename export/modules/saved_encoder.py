@@ -2,9 +2,9 @@
 
 import tensorflow as tf
 
-from export.encoder import INPUTS
-from export.saved import add_memory_access
-from export.saved import list_variables
+from export.graph.encoder import INPUTS
+from export.modules.signatures import add_memory_access
+from export.modules.signatures import list_variables
 
 
 class SavedEncoder(tf.train.Checkpoint):
@@ -15,7 +15,7 @@ class SavedEncoder(tf.train.Checkpoint):
     `masked_lm_positions` in addition, for which it has `mlm_logits`.
 
     Args:
-        encoder: `export.encoder.Encoder`.
+        encoder: `export.graph.encoder.Encoder`.
         task: Optional masked-LM task around its backbone, for `mlm`.
     """
 

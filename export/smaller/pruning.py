@@ -4,8 +4,8 @@ import numpy as np
 import tensorflow as tf
 from tqdm import tqdm
 
-from export.encoder import Encoder
-from export.plain_text import batches_of
+from export.graph.encoder import Encoder
+from export.smaller.text_inputs import batches_of
 
 _BATCH = 32
 
@@ -15,7 +15,7 @@ def read_mass(encoder: Encoder, inputs: dict) -> dict[int, np.ndarray]:
 
     Args:
         encoder: `Encoder`.
-        inputs: dict of arrays, from `export.plain_text`.
+        inputs: dict of arrays, from `export.smaller.text_inputs`.
 
     Returns:
         A dict, from the number of a memory's layer to a float64 array of shape

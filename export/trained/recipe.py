@@ -6,8 +6,8 @@ The command line has one flag for each field, whose help is the comment above.
 import dataclasses
 import pathlib
 
+from export.graph.value_tables import DTYPES
 from export.user_error import UserError
-from export.value_tables import DTYPES
 
 KINDS = ("encoder", "preprocessor", "mlm", "classifier", "qa")
 

@@ -2,13 +2,13 @@
 
 import tensorflow as tf
 
-from export.saved import add_memory_access
-from export.saved import list_variables
-from export.text import clean
-from export.text import tokenize
-from export.text import tokenize_with_offsets
-from export.windows import best_spans
-from export.windows import make_windows
+from export.graph.tokenize import clean
+from export.graph.tokenize import tokenize
+from export.graph.tokenize import tokenize_with_offsets
+from export.graph.windows import best_spans
+from export.graph.windows import make_windows
+from export.modules.signatures import add_memory_access
+from export.modules.signatures import list_variables
 from keras_pkm.models.special_tokens import SpecialTokens
 
 # Windows that are computed at once: a context may have hundreds.
@@ -25,7 +25,7 @@ class SavedQuestionAnswerer(tf.train.Checkpoint):
     is no answer, in an empty context, all are empty or 0.
 
     Args:
-        encoder: `export.encoder.Encoder`.
+        encoder: `export.graph.encoder.Encoder`.
         task: `keras_pkm.models.QuestionAnswerer` around its backbone.
         tokenizer: keras-hub's WordPiece tokenizer.
         sizes: `WindowSizes`.

@@ -3,7 +3,7 @@
 import keras
 import tensorflow as tf
 
-from export.value_tables import ValueTable
+from export.graph.value_tables import ValueTable
 from keras_pkm.ops import portable_forms
 
 # TF Hub's names of the inputs, and keras-hub's.

@@ -2,12 +2,12 @@
 
 import tensorflow as tf
 
-from export.packing import pack
-from export.preprocessor import SENTENCES
-from export.saved import add_memory_access
-from export.saved import list_variables
-from export.text import clean
-from export.text import tokenize
+from export.graph.pack_inputs import pack
+from export.graph.tokenize import clean
+from export.graph.tokenize import tokenize
+from export.modules.saved_preprocessor import SENTENCES
+from export.modules.signatures import add_memory_access
+from export.modules.signatures import list_variables
 from keras_pkm.models.special_tokens import SpecialTokens
 
 # Tokens that are proposed for a gap.

@@ -4,8 +4,8 @@ import numpy as np
 import tensorflow as tf
 from tqdm import tqdm
 
-from export.encoder import Encoder
-from export.plain_text import batches_of
+from export.graph.encoder import Encoder
+from export.smaller.text_inputs import batches_of
 
 _BATCH = 32
 _MASK_RATE = 0.15
@@ -20,7 +20,7 @@ def measure_change(
         before: `Encoder` with whole tables.
         after: `Encoder` of the same backbone with smaller ones.
         task: masked-LM task or text classifier around it, or None.
-        inputs: dict of arrays, from `export.plain_text`.
+        inputs: dict of arrays, from `export.smaller.text_inputs`.
         special: `SpecialTokens` of the model.
 
     Returns:

@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from export.encoder import INPUTS
-from export.packing import pack
-from export.text import tokenize
+from export.graph.encoder import INPUTS
+from export.graph.pack_inputs import pack
+from export.graph.tokenize import tokenize
 from keras_pkm.models.special_tokens import SpecialTokens
 
 TEXTS = ["", "the quick brown fox jumps over the lazy dog " * 2, "ann met bob"]

@@ -2,9 +2,9 @@
 
 import tensorflow as tf
 
-from export.packing import pack
-from export.text import clean
-from export.text import tokenize
+from export.graph.pack_inputs import pack
+from export.graph.tokenize import clean
+from export.graph.tokenize import tokenize
 from keras_pkm.models.special_tokens import SpecialTokens
 
 SENTENCES = tf.TensorSpec((None,), "string", "sentences")

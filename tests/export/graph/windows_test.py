@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from export.encoder import INPUTS
-from export.text import tokenize
-from export.text import tokenize_with_offsets
-from export.windows import best_spans
-from export.windows import make_windows
+from export.graph.encoder import INPUTS
+from export.graph.tokenize import tokenize
+from export.graph.tokenize import tokenize_with_offsets
+from export.graph.windows import best_spans
+from export.graph.windows import make_windows
 from keras_pkm.models.special_tokens import SpecialTokens
 from keras_pkm.models.window_sizes import WindowSizes
 from training.tasks import squad_windows

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from export.pruning import kept_slots
-from export.value_tables import ValueTable
+from export.graph.value_tables import ValueTable
+from export.smaller.pruning import kept_slots
 
 
 @pytest.fixture

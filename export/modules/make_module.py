@@ -2,14 +2,14 @@
 
 import tensorflow as tf
 
-from export.encoder import Encoder
-from export.hub_encoder import SavedEncoder
-from export.masked_lm import SavedMaskedLM
-from export.model import TrainedModel
-from export.preprocessor import SavedPreprocessor
-from export.question_answerer import SavedQuestionAnswerer
-from export.recipe import ExportRecipe
-from export.text_classifier import SavedTextClassifier
+from export.graph.encoder import Encoder
+from export.modules.saved_encoder import SavedEncoder
+from export.modules.saved_masked_lm import SavedMaskedLM
+from export.modules.saved_preprocessor import SavedPreprocessor
+from export.modules.saved_question_answerer import SavedQuestionAnswerer
+from export.modules.saved_text_classifier import SavedTextClassifier
+from export.trained.recipe import ExportRecipe
+from export.trained.trained_model import TrainedModel
 from export.user_error import UserError
 from keras_pkm.models.window_sizes import WindowSizes
 

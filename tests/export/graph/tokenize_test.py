@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import settings
 from hypothesis import strategies
 
-from export.text import check_tokenizer
-from export.text import clean
-from export.text import tokenize
-from export.text import tokenize_with_offsets
+from export.graph.tokenize import check_tokenizer
+from export.graph.tokenize import clean
+from export.graph.tokenize import tokenize
+from export.graph.tokenize import tokenize_with_offsets
 from export.user_error import UserError
 from tests.export.conftest import WORDS
 from training.text.offset_tokenizer import make_offset_tokenizer

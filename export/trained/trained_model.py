@@ -4,8 +4,8 @@ import dataclasses
 
 import keras_hub
 
-from export.source import Source
-from export.text import check_tokenizer
+from export.graph.tokenize import check_tokenizer
+from export.trained.source import Source
 from export.user_error import UserError
 from keras_pkm.models import QuestionAnswerer
 from keras_pkm.models.special_tokens import SpecialTokens

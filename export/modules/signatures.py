@@ -11,7 +11,7 @@ def list_variables(module, encoder, model):
 
     Args:
         module: what is saved.
-        encoder: `export.encoder.Encoder`.
+        encoder: `export.graph.encoder.Encoder`.
         model: its backbone, or a task with it.
     """
     module.variables = encoder.variables_of(model)
@@ -28,7 +28,7 @@ def add_memory_access(module, encoder, access_of, input_signature):
 
     Args:
         module: what is saved, with `signatures_to_save`.
-        encoder: `export.encoder.Encoder`.
+        encoder: `export.graph.encoder.Encoder`.
         access_of: takes the module's inputs and returns the memory access, a
             dict from a layer's number to its slots and weights.
         input_signature: list of the specifications of the module's inputs.

@@ -3,11 +3,11 @@
 import keras
 import tensorflow as tf
 
-from export.packing import pack
-from export.saved import add_memory_access
-from export.saved import list_variables
-from export.text import clean
-from export.text import tokenize
+from export.graph.pack_inputs import pack
+from export.graph.tokenize import clean
+from export.graph.tokenize import tokenize
+from export.modules.signatures import add_memory_access
+from export.modules.signatures import list_variables
 from keras_pkm.models.special_tokens import SpecialTokens
 
 
@@ -20,7 +20,7 @@ class SavedTextClassifier(tf.train.Checkpoint):
     tasks on one text it can also be called with the strings alone.
 
     Args:
-        encoder: `export.encoder.Encoder`.
+        encoder: `export.graph.encoder.Encoder`.
         task: text classifier around its backbone.
         tokenizer: keras-hub's WordPiece tokenizer.
         sequence_length: int. Longer texts are cut.

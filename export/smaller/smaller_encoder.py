@@ -2,14 +2,14 @@
 
 import numpy as np
 
-from export.change import measure_change
-from export.encoder import Encoder
-from export.model import TrainedModel
-from export.plain_text import inputs_of_lines
-from export.plain_text import read_lines
-from export.pruning import kept_slots
-from export.pruning import read_mass
-from export.recipe import ExportRecipe
+from export.graph.encoder import Encoder
+from export.smaller.change import measure_change
+from export.smaller.pruning import kept_slots
+from export.smaller.pruning import read_mass
+from export.smaller.text_inputs import inputs_of_lines
+from export.smaller.text_inputs import read_lines
+from export.trained.recipe import ExportRecipe
+from export.trained.trained_model import TrainedModel
 from export.user_error import UserError
 
 # One input of so many says how much the model changes, without other text.

@@ -1,0 +1,1 @@
+"""Graphs of stock operations: tokens, windows, the encoder, its tables."""

@@ -1,0 +1,1 @@
+"""The SavedModels, their signatures and their model card."""

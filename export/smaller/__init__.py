@@ -1,0 +1,1 @@
+"""Smaller value tables, and what they change."""

@@ -1,0 +1,1 @@
+"""The trained model to export, and what is known of its run."""
