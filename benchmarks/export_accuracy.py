@@ -17,7 +17,7 @@ import tensorflow_text  # noqa: F401
 import tyro
 from tqdm import tqdm
 
-from benchmarks.report import report
+from benchmarks.timing.report import report
 
 _BATCH = 64
 

@@ -18,9 +18,9 @@ import time
 import numpy as np
 import tyro
 
-from benchmarks.report import report
-from benchmarks.sizes import BASE
-from benchmarks.sizes import BertSizes
+from benchmarks.contenders.sizes import BASE
+from benchmarks.contenders.sizes import BertSizes
+from benchmarks.timing.report import report
 
 ROOT = pathlib.Path(__file__).parents[1]
 DTYPES = ("float32", "bfloat16", "int8")

@@ -16,10 +16,10 @@ import tensorflow as tf
 import tyro
 from tqdm import tqdm
 
-from benchmarks.report import report
-from benchmarks.report import spread
-from benchmarks.report import write
-from benchmarks.sizes import MemorySizes
+from benchmarks.contenders.sizes import MemorySizes
+from benchmarks.timing.report import report
+from benchmarks.timing.report import spread
+from benchmarks.timing.report import write
 from keras_pkm.ops import cpu_sums
 from keras_pkm.ops import stock_sums
 from keras_pkm.ops.product_key_search import product_key_search

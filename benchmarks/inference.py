@@ -8,14 +8,14 @@ import pathlib
 import tyro
 from tqdm import tqdm
 
-from benchmarks.in_turn import Contender
-from benchmarks.in_turn import time_in_turn
-from benchmarks.report import report
-from benchmarks.report import spread
-from benchmarks.report import write
-from benchmarks.sizes import BASE
-from benchmarks.sizes import LARGE
-from benchmarks.sizes import BertSizes
+from benchmarks.contenders.sizes import BASE
+from benchmarks.contenders.sizes import LARGE
+from benchmarks.contenders.sizes import BertSizes
+from benchmarks.timing.in_turn import Contender
+from benchmarks.timing.in_turn import time_in_turn
+from benchmarks.timing.report import report
+from benchmarks.timing.report import spread
+from benchmarks.timing.report import write
 
 # Kim and Jung's table 1: batches a second at batch 1 on a V100, as ratios.
 PAPER = {

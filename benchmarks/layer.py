@@ -13,12 +13,12 @@ import pathlib
 import tyro
 from tqdm import tqdm
 
-from benchmarks.in_turn import Contender
-from benchmarks.in_turn import time_in_turn
-from benchmarks.report import report
-from benchmarks.report import spread
-from benchmarks.report import write
-from benchmarks.sizes import MemorySizes
+from benchmarks.contenders.sizes import MemorySizes
+from benchmarks.timing.in_turn import Contender
+from benchmarks.timing.in_turn import time_in_turn
+from benchmarks.timing.report import report
+from benchmarks.timing.report import spread
+from benchmarks.timing.report import write
 
 TASKS = ("forward", "forward + backward", "train step")
 STEP = TASKS[-1]

@@ -8,11 +8,11 @@ import statistics
 
 import tyro
 
-from benchmarks.in_turn import Contender
-from benchmarks.in_turn import time_in_turn
-from benchmarks.report import report
-from benchmarks.report import spread
-from benchmarks.sizes import BertSizes
+from benchmarks.contenders.sizes import BertSizes
+from benchmarks.timing.in_turn import Contender
+from benchmarks.timing.in_turn import time_in_turn
+from benchmarks.timing.report import report
+from benchmarks.timing.report import spread
 
 # Those of `pretrain.py --recipe laptop`.
 LAPTOP = BertSizes(

@@ -17,14 +17,14 @@ import tyro
 from matplotlib import pyplot
 from tqdm import tqdm
 
-from benchmarks.in_turn import Contender
-from benchmarks.in_turn import time_in_turn
-from benchmarks.report import report
-from benchmarks.report import spread
-from benchmarks.report import write
-from benchmarks.sizes import BASE
-from benchmarks.sizes import BertSizes
-from benchmarks.sizes import MemorySizes
+from benchmarks.contenders.sizes import BASE
+from benchmarks.contenders.sizes import BertSizes
+from benchmarks.contenders.sizes import MemorySizes
+from benchmarks.timing.in_turn import Contender
+from benchmarks.timing.in_turn import time_in_turn
+from benchmarks.timing.report import report
+from benchmarks.timing.report import spread
+from benchmarks.timing.report import write
 
 PRODUCT, FLAT, BERT = "product keys", "flat keys", "BASE+ResM"
 

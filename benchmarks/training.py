@@ -9,13 +9,13 @@ import pathlib
 import tyro
 from tqdm import tqdm
 
-from benchmarks.in_turn import Contender
-from benchmarks.in_turn import time_in_turn
-from benchmarks.report import report
-from benchmarks.report import spread
-from benchmarks.report import write
-from benchmarks.sizes import BASE
-from benchmarks.sizes import BertSizes
+from benchmarks.contenders.sizes import BASE
+from benchmarks.contenders.sizes import BertSizes
+from benchmarks.timing.in_turn import Contender
+from benchmarks.timing.in_turn import time_in_turn
+from benchmarks.timing.report import report
+from benchmarks.timing.report import spread
+from benchmarks.timing.report import write
 
 # Block, and the layers of `memory_layers` that have it.
 MODELS = {

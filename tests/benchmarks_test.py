@@ -95,8 +95,8 @@ def test_formulations(tmp_path):
 
 
 def test_a_contender_that_fails_names_itself():
-    from benchmarks.in_turn import Contender
-    from benchmarks.in_turn import time_in_turn
+    from benchmarks.timing.in_turn import Contender
+    from benchmarks.timing.in_turn import time_in_turn
 
     broken = Contender("broken", "keras_contenders.ours", ("no sizes", 8))
     with pytest.raises(RuntimeError, match="broken failed:(.|\n)*num_sub_keys"):

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from collections.abc import Sequence
 from typing import Any
 
-from benchmarks import peak_memory
+from benchmarks.timing import peak_memory
 
 
 @dataclasses.dataclass(frozen=True)

@@ -8,10 +8,10 @@ import tensorflow as tf
 from keras import ops
 
 import keras_pkm
-from benchmarks.flat_memory import FlatMemory
-from benchmarks.in_turn import Case
-from benchmarks.sizes import MemorySizes
-from benchmarks.sizes import batch
+from benchmarks.contenders.flat_memory import FlatMemory
+from benchmarks.contenders.sizes import MemorySizes
+from benchmarks.contenders.sizes import batch
+from benchmarks.timing.in_turn import Case
 
 
 class PlainMemory(keras.layers.Layer):

@@ -9,8 +9,8 @@ import numpy as np
 import tensorflow as tf
 
 import keras_pkm
-from benchmarks.in_turn import Case
-from benchmarks.sizes import BertSizes
+from benchmarks.contenders.sizes import BertSizes
+from benchmarks.timing.in_turn import Case
 
 Block = Literal["ffn", "pkm", "resm"]
 

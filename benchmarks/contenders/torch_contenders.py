@@ -5,9 +5,9 @@ import math
 import product_key_memory
 import torch
 
-from benchmarks.in_turn import Case
-from benchmarks.sizes import MemorySizes
-from benchmarks.sizes import batch
+from benchmarks.contenders.sizes import MemorySizes
+from benchmarks.contenders.sizes import batch
+from benchmarks.timing.in_turn import Case
 
 
 class BagMemory(torch.nn.Module):

@@ -1,0 +1,1 @@
+"""What is compared: our layers, Keras' own, those of torch."""

@@ -1,0 +1,1 @@
+"""Measures time and memory, and prints tables of it."""
