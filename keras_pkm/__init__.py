@@ -1,6 +1,7 @@
 """Large, cheap memory for Transformers in Keras."""
 
 from keras_pkm import callbacks
+from keras_pkm import converters
 from keras_pkm import layers
 from keras_pkm import metrics
 from keras_pkm import models
@@ -11,6 +12,7 @@ from keras_pkm.version import __version__
 __all__ = [
     "__version__",
     "callbacks",
+    "converters",
     "layers",
     "metrics",
     "models",

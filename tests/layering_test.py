@@ -13,7 +13,7 @@ ROWS = [
     ["keras_pkm/version.py", "keras_pkm/ops"],
     ["keras_pkm/layers", "keras_pkm/optimizers", "keras_pkm/metrics"],
     ["keras_pkm/models"],
-    ["keras_pkm/callbacks"],
+    ["keras_pkm/callbacks", "keras_pkm/converters"],
     ["keras_pkm/__init__.py"],
     ["training", "export", "benchmarks"],
 ]

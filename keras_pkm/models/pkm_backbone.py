@@ -9,8 +9,7 @@ import keras_hub
 
 from keras_pkm.layers.pkm_transformer_encoder import BLOCKS
 from keras_pkm.layers.pkm_transformer_encoder import PKMTransformerEncoder
-from keras_pkm.models.hugging_face import HuggingFaceDirectory
-from keras_pkm.models.hugging_face import is_hugging_face_directory
+from keras_pkm.models.checkpoint_readers import open_checkpoint
 from keras_pkm.models.memory_layers import check_memory_layers
 from keras_pkm.models.warm_start import copy_matching_weights
 
@@ -263,12 +262,12 @@ class PKMBackbone(keras_hub.models.Backbone):
         Returns:
             A backbone of this class.
         """
-        if is_hugging_face_directory(preset):
-            directory = HuggingFaceDirectory(preset, cls.hugging_face_family)
-            backbone = cls(**{**directory.backbone_config(), **kwargs})
+        reader = open_checkpoint(preset, cls.hugging_face_family)
+        if reader is not None:
+            backbone = cls(**{**reader.backbone_config(), **kwargs})
             if load_weights:
                 # Models with another head than BERT's first lack the pooler.
-                directory.load_weights(backbone, optional=("pooled_dense/",))
+                reader.load_weights(backbone, optional=("pooled_dense/",))
             return backbone
         added = {
             name: kwargs.pop(name)

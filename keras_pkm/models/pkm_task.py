@@ -1,8 +1,7 @@
 """What the tasks of all backbones with memory have in common."""
 
+from keras_pkm.models.checkpoint_readers import open_checkpoint
 from keras_pkm.models.distributed_training import DistributedTraining
-from keras_pkm.models.hugging_face import HuggingFaceDirectory
-from keras_pkm.models.hugging_face import is_hugging_face_directory
 
 _OF_THE_BACKBONE = ("memory_layers", "memory_block", "memory", "dtype")
 
@@ -32,7 +31,10 @@ class PKMTask(DistributedTraining):
         Returns:
             A task of this class.
         """
-        if not is_hugging_face_directory(preset):
+        # The base class of question answerers takes any backbone.
+        kind = getattr(cls.backbone_cls, "hugging_face_family", None)
+        reader = open_checkpoint(preset, kind)
+        if reader is None:
             return super().from_preset(
                 preset, load_weights=load_weights, **kwargs
             )
@@ -50,14 +52,11 @@ class PKMTask(DistributedTraining):
             )
         task = cls(backbone, **kwargs)
         if load_weights:
-            directory = HuggingFaceDirectory(
-                preset, cls.backbone_cls.hugging_face_family
-            )
-            task._load_hugging_face(directory)
+            task._load_checkpoint(reader)
         return task
 
-    def _load_hugging_face(self, directory):
-        directory.load_weights(self.backbone, optional=("pooled_dense/",))
+    def _load_checkpoint(self, reader):
+        reader.load_weights(self.backbone, optional=("pooled_dense/",))
 
 
 class PKMMaskedLM(PKMTask):
@@ -72,12 +71,12 @@ class PKMMaskedLM(PKMTask):
         norm = self.masked_lm_head._intermediate_layer_norm
         norm.epsilon = backbone.layer_norm_epsilon
 
-    def _load_hugging_face(self, directory):
+    def _load_checkpoint(self, reader):
         if self.backbone.activation != "gelu":
             raise ValueError(
-                f"'{directory.path}' must have the activation 'gelu' for its "
+                f"'{reader.path}' must have the activation 'gelu' for its "
                 "masked-LM head to be loaded, as keras-hub's head has. "
                 f"Received: '{self.backbone.activation}'. Load the backbone "
                 "alone, by its own `from_preset`."
             )
-        directory.load_weights(self, optional=("pooled_dense/", "mlm_head/"))
+        reader.load_weights(self, optional=("pooled_dense/", "mlm_head/"))

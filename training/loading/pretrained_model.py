@@ -6,7 +6,7 @@ import pathlib
 
 import keras_hub
 
-from keras_pkm.models.hugging_face import HuggingFaceDirectory
+from keras_pkm.converters.hugging_face import HuggingFaceDirectory
 from keras_pkm.models.preset_tokenizer import load_preset_tokenizer
 from training.loading.families import FAMILIES
 from training.loading.families import Family

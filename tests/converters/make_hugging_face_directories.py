@@ -1,7 +1,7 @@
 """Makes the directories in `hugging_face/`, with what transformers computes.
 
     pip install transformers torch
-    python tests/models/make_hugging_face_directories.py
+    python tests/converters/make_hugging_face_directories.py
 
 They hold tiny models of random weights. `expected.npz` has token ids, a padding
 mask, the last hidden states and, for those with a head, the logits.

@@ -11,7 +11,8 @@ import pathlib
 
 import numpy as np
 
-from keras_pkm.models.hugging_face_families import FAMILIES
+from keras_pkm.converters.hugging_face_families import FAMILIES
+from keras_pkm.models.checkpoint_readers import register_checkpoint_opener
 
 logger = logging.getLogger(__name__)
 
@@ -221,3 +222,11 @@ def _plain_name(name, family):
         if name.endswith(old):
             name = f"{name.removesuffix(old)}LayerNorm.{new}"
     return name
+
+
+@register_checkpoint_opener
+def open_hugging_face_directory(preset, kind):
+    """Opens a directory of transformers; returns None for anything else."""
+    if not is_hugging_face_directory(preset):
+        return None
+    return HuggingFaceDirectory(preset, kind)
