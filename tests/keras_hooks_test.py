@@ -29,7 +29,7 @@ ADAM = keras.optimizers.Adam
         (ADAM, "build", ["var_list"]),
         # keras_pkm/optimizers/loss_scale_optimizer.py
         (keras.optimizers.LossScaleOptimizer, "check_finite", ["grads"]),
-        # keras_pkm/models/distributed_training.py
+        # keras_pkm/trainers/distributed_training.py
         (TASK, "_maybe_symbolic_build", ["iterator", "data_batch"]),
         (TASK, "_symbolic_build", ["iterator", "data_batch"]),
         (TASK, "_flatten_layers", ["include_self", "recursive"]),

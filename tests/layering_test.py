@@ -10,8 +10,9 @@ ROOT = pathlib.Path(__file__).parents[1]
 
 # A folder imports rows above its own and, within itself, in no circle.
 ROWS = [
-    ["keras_pkm/version.py", "keras_pkm/ops"],
+    ["keras_pkm/version.py", "keras_pkm/ops", "keras_pkm/text"],
     ["keras_pkm/layers", "keras_pkm/optimizers", "keras_pkm/metrics"],
+    ["keras_pkm/probing", "keras_pkm/trainers"],
     ["keras_pkm/models"],
     ["keras_pkm/callbacks", "keras_pkm/converters"],
     ["keras_pkm/__init__.py"],

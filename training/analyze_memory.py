@@ -17,8 +17,8 @@ from typing import Literal
 import tyro
 from tqdm import tqdm
 
-from keras_pkm.models.memory_access import ServedModel
-from keras_pkm.models.memory_access import read_backbone
+from keras_pkm.probing.memory_access import read_backbone
+from keras_pkm.probing.served_model import ServedModel
 from training.batches.labelled import dev_batches
 from training.batches.labelled import encode_texts
 from training.batches.masked_lm import held_out_batches

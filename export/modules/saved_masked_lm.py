@@ -8,7 +8,7 @@ from export.graph.tokenize import tokenize
 from export.modules.saved_preprocessor import SENTENCES
 from export.modules.signatures import add_memory_access
 from export.modules.signatures import list_variables
-from keras_pkm.models.special_tokens import SpecialTokens
+from keras_pkm.text.special_tokens import SpecialTokens
 
 # Tokens that are proposed for a gap.
 _BEST = 5

@@ -5,7 +5,7 @@ import tensorflow as tf
 from export.graph.pack_inputs import pack
 from export.graph.tokenize import clean
 from export.graph.tokenize import tokenize
-from keras_pkm.models.special_tokens import SpecialTokens
+from keras_pkm.text.special_tokens import SpecialTokens
 
 SENTENCES = tf.TensorSpec((None,), "string", "sentences")
 

@@ -9,7 +9,7 @@ from export.graph.windows import best_spans
 from export.graph.windows import make_windows
 from export.modules.signatures import add_memory_access
 from export.modules.signatures import list_variables
-from keras_pkm.models.special_tokens import SpecialTokens
+from keras_pkm.text.special_tokens import SpecialTokens
 
 # Windows that are computed at once: a context may have hundreds.
 _WINDOWS = 32

@@ -8,7 +8,7 @@ from export.graph.tokenize import clean
 from export.graph.tokenize import tokenize
 from export.modules.signatures import add_memory_access
 from export.modules.signatures import list_variables
-from keras_pkm.models.special_tokens import SpecialTokens
+from keras_pkm.text.special_tokens import SpecialTokens
 
 
 class SavedTextClassifier(tf.train.Checkpoint):

@@ -8,7 +8,7 @@ from export.graph.tokenize import check_tokenizer
 from export.trained.source import Source
 from export.user_error import UserError
 from keras_pkm.models import QuestionAnswerer
-from keras_pkm.models.special_tokens import SpecialTokens
+from keras_pkm.text.special_tokens import SpecialTokens
 
 # The tasks of which text models are made.
 _TASKS = {

@@ -12,7 +12,7 @@ from keras_pkm.callbacks.slot_counts import list_slot_counts
 from keras_pkm.callbacks.slot_counts import read_slot_counts
 from keras_pkm.callbacks.slot_counts import write_slot_counts
 from keras_pkm.metrics.memory_staleness import MemoryStaleness
-from keras_pkm.models.memory_probe import MemoryProbe
+from keras_pkm.probing.memory_probe import MemoryProbe
 
 
 class MemoryUsageMonitor(keras.callbacks.Callback):

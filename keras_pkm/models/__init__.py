@@ -1,7 +1,5 @@
 """Backbones with memory layers, their tasks, and the warm start."""
 
-from keras_pkm.models.freezing import freeze_memory
-from keras_pkm.models.memory_probe import MemoryProbe
 from keras_pkm.models.pkm_bert_backbone import PKMBertBackbone
 from keras_pkm.models.pkm_bert_masked_lm import PKMBertMaskedLM
 from keras_pkm.models.pkm_bert_text_classifier import PKMBertTextClassifier
@@ -33,6 +31,8 @@ from keras_pkm.models.question_answerer_preprocessor import (
 )
 from keras_pkm.models.warm_start import WarmStartReport
 from keras_pkm.models.warm_start import copy_matching_weights
+from keras_pkm.probing.memory_probe import MemoryProbe
+from keras_pkm.trainers.freezing import freeze_memory
 
 __all__ = [
     "BertQuestionAnswererPreprocessor",

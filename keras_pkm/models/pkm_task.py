@@ -1,7 +1,7 @@
 """What the tasks of all backbones with memory have in common."""
 
 from keras_pkm.models.checkpoint_readers import open_checkpoint
-from keras_pkm.models.distributed_training import DistributedTraining
+from keras_pkm.trainers.distributed_training import DistributedTraining
 
 _OF_THE_BACKBONE = ("memory_layers", "memory_block", "memory", "dtype")
 

@@ -12,8 +12,8 @@ import tensorflow as tf
 
 from export.graph.encoder import INPUTS
 from keras_pkm import models
-from keras_pkm.models.special_tokens import SpecialTokens
-from keras_pkm.models.window_sizes import WindowSizes
+from keras_pkm.text.special_tokens import SpecialTokens
+from keras_pkm.text.window_sizes import WindowSizes
 from tests.export.conftest import LENGTH
 from tests.models.tiny import features
 from training.tasks import squad_windows

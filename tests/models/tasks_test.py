@@ -8,8 +8,8 @@ from keras_pkm.models import MemoryProbe
 from keras_pkm.models import PKMBertMaskedLM
 from keras_pkm.models import PKMBertTextClassifier
 from keras_pkm.models import copy_matching_weights
-from keras_pkm.models.distributed_training import DistributedTraining
 from keras_pkm.optimizers import PKMAdam
+from keras_pkm.trainers.distributed_training import DistributedTraining
 from tests.contracts import fresh_rng
 from tests.models.tiny import features
 from tests.models.tiny import masked_batch

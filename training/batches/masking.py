@@ -10,7 +10,7 @@ import math
 import keras_hub
 import tensorflow as tf
 
-from keras_pkm.models.special_tokens import SpecialTokens
+from keras_pkm.text.special_tokens import SpecialTokens
 
 
 @dataclasses.dataclass(frozen=True)

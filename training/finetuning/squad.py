@@ -5,9 +5,9 @@ import json
 import keras
 import numpy as np
 
-from keras_pkm.models.freezing import freeze_pooler
-from keras_pkm.models.special_tokens import SpecialTokens
-from keras_pkm.models.window_sizes import WindowSizes
+from keras_pkm.text.special_tokens import SpecialTokens
+from keras_pkm.text.window_sizes import WindowSizes
+from keras_pkm.trainers.freezing import freeze_pooler
 from training.batches.labelled import Labelled
 from training.batches.labelled import dev_batches
 from training.finetuning.evaluated import Evaluated

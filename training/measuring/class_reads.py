@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from keras_pkm.metrics import ClassMemoryUsage
-from keras_pkm.models.memory_access import MemoryAccess
+from keras_pkm.probing.memory_access import MemoryAccess
 
 
 def compare_classes(

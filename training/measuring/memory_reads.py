@@ -7,8 +7,8 @@ import numpy as np
 
 from keras_pkm.metrics import MemoryUsage
 from keras_pkm.metrics.top1_slots import top1_slots
-from keras_pkm.models.memory_access import MemoryAccess
-from keras_pkm.models.memory_probe import usage_figures
+from keras_pkm.probing.memory_access import MemoryAccess
+from keras_pkm.probing.memory_probe import usage_figures
 
 # Growth of the tokens between two points of a coverage curve.
 _GROWTH = 1.25

@@ -8,8 +8,8 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from keras_pkm.models.memory_probe import usage_figures
-from keras_pkm.models.memory_probe import usage_metrics
+from keras_pkm.probing.memory_probe import usage_figures
+from keras_pkm.probing.memory_probe import usage_metrics
 from training.batches.step_batches import step_batches
 
 

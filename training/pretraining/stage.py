@@ -12,10 +12,10 @@ import keras_hub
 from keras_pkm.callbacks import MemoryUsageMonitor
 from keras_pkm.callbacks import TrainingCheckpoint
 from keras_pkm.callbacks.slot_counts import drop_slot_counts
-from keras_pkm.models.freezing import freeze_pooler
 from keras_pkm.optimizers import LinearWarmup
 from keras_pkm.optimizers import LossScaleOptimizer
 from keras_pkm.optimizers import PKMAdam
+from keras_pkm.trainers.freezing import freeze_pooler
 from training.commands.signals import Signals
 from training.fitting.perplexity_log import PerplexityLog
 from training.fitting.skipped_steps import SkippedSteps

@@ -6,8 +6,8 @@ import numpy as np
 from tokenizers import Tokenizer
 from tqdm import tqdm
 
-from keras_pkm.models.special_tokens import SpecialTokens
-from keras_pkm.models.window_sizes import WindowSizes
+from keras_pkm.text.special_tokens import SpecialTokens
+from keras_pkm.text.window_sizes import WindowSizes
 from training.tasks.bad_rows import BadRows
 from training.tasks.squad import SquadExample
 from training.user_error import UserError

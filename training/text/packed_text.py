@@ -11,7 +11,7 @@ import tensorflow as tf
 import tensorflow_text
 from tqdm import tqdm
 
-from keras_pkm.models.special_tokens import SpecialTokens
+from keras_pkm.text.special_tokens import SpecialTokens
 from training.text.offset_tokenizer import make_offset_tokenizer
 from training.text.sentence_packing import pack_sentences
 from training.user_error import UserError

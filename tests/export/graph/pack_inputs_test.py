@@ -8,7 +8,7 @@ import tensorflow as tf
 from export.graph.encoder import INPUTS
 from export.graph.pack_inputs import pack
 from export.graph.tokenize import tokenize
-from keras_pkm.models.special_tokens import SpecialTokens
+from keras_pkm.text.special_tokens import SpecialTokens
 
 TEXTS = ["", "the quick brown fox jumps over the lazy dog " * 2, "ann met bob"]
 PAIRS = ["who met bob?" * 9, "in paris " * 7, ""]

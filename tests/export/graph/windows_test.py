@@ -9,8 +9,8 @@ from export.graph.tokenize import tokenize
 from export.graph.tokenize import tokenize_with_offsets
 from export.graph.windows import best_spans
 from export.graph.windows import make_windows
-from keras_pkm.models.special_tokens import SpecialTokens
-from keras_pkm.models.window_sizes import WindowSizes
+from keras_pkm.text.special_tokens import SpecialTokens
+from keras_pkm.text.window_sizes import WindowSizes
 from training.tasks import squad_windows
 from training.tasks.bad_rows import BadRows
 from training.tasks.squad import SquadExample

@@ -4,8 +4,8 @@ import keras_hub
 import numpy as np
 import pytest
 
-from keras_pkm.models.special_tokens import SpecialTokens
-from keras_pkm.models.window_sizes import WindowSizes
+from keras_pkm.text.special_tokens import SpecialTokens
+from keras_pkm.text.window_sizes import WindowSizes
 from training.tasks.bad_rows import BadRows
 from training.tasks.squad import SquadExample
 from training.tasks.squad import read_squad

@@ -3,7 +3,7 @@
 import keras
 import tensorflow as tf
 
-from keras_pkm.models.gradient_accumulation import accumulated_train_step
+from keras_pkm.trainers.gradient_accumulation import accumulated_train_step
 
 
 class DistributedTraining:

@@ -1,63 +1,10 @@
-"""What models read in their memories, batch by batch."""
+"""What an exported model reads in its memories, asked as clients ask it."""
 
-import dataclasses
 from collections.abc import Iterable
 
-import keras
-import numpy as np
 import tensorflow as tf
 
-
-@dataclasses.dataclass(frozen=True)
-class MemoryAccess:
-    """What was read for one batch.
-
-    Attributes:
-        token_ids: int array of shape `(batch, length)`, or None where they are
-            not known.
-        is_token: bool array of the same shape, false at padding.
-        memories: By the number of the layer, counted from 1, slots and weights,
-            arrays of shape `(batch, length, num_heads, top_k)`.
-        num_slots: Slots of each memory, by the number of the layer.
-    """
-
-    token_ids: np.ndarray | None
-    is_token: np.ndarray
-    memories: dict[int, tuple[np.ndarray, np.ndarray]]
-    num_slots: dict[int, int]
-
-
-def read_backbone(backbone, batches: Iterable) -> Iterable[MemoryAccess]:
-    """Yields what a backbone reads.
-
-    Args:
-        backbone: backbone with `memory_outputs`.
-        batches: of its features, or of tuples that begin with them.
-    """
-    model = keras.Model(backbone.inputs, backbone.memory_outputs)
-    num_slots = {
-        number: backbone.transformer_layers[
-            number - 1
-        ].product_key_memory.num_slots
-        for number in backbone.memory_outputs
-    }
-
-    @tf.function(reduce_retracing=True)
-    def read(features):
-        return model(features, training=False)
-
-    for batch in batches:
-        features = batch[0] if isinstance(batch, tuple) else batch
-        features = {name: features[name] for name in backbone.input}
-        yield MemoryAccess(
-            np.asarray(features["token_ids"]),
-            np.asarray(features["padding_mask"], bool),
-            {
-                number: (np.asarray(slots), np.asarray(weights))
-                for number, (slots, weights) in read(features).items()
-            },
-            num_slots,
-        )
+from keras_pkm.probing.memory_access import MemoryAccess
 
 
 class ServedModel:

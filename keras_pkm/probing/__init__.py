@@ -1,0 +1,1 @@
+"""What models read in their memories: probes, and exported models."""

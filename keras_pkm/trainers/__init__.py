@@ -1,0 +1,1 @@
+"""How tasks are trained: under tf.distribute, in parts, partly frozen."""
