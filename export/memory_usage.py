@@ -13,11 +13,11 @@ import tyro
 from tqdm import tqdm
 
 from export.smaller.text_inputs import read_lines
-from export.user_error import UserError
 from keras_pkm.metrics import MemoryUsage
 from keras_pkm.metrics import format_memory_usage
 from keras_pkm.probing.memory_probe import usage_figures
 from keras_pkm.probing.served_model import ServedModel
+from keras_pkm.runs.user_error import UserError
 
 
 @dataclasses.dataclass(frozen=True)

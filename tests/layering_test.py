@@ -10,7 +10,12 @@ ROOT = pathlib.Path(__file__).parents[1]
 
 # A folder imports rows above its own and, within itself, in no circle.
 ROWS = [
-    ["keras_pkm/version.py", "keras_pkm/ops", "keras_pkm/text"],
+    [
+        "keras_pkm/version.py",
+        "keras_pkm/ops",
+        "keras_pkm/runs",
+        "keras_pkm/text",
+    ],
     ["keras_pkm/layers", "keras_pkm/optimizers", "keras_pkm/metrics"],
     ["keras_pkm/probing", "keras_pkm/trainers"],
     ["keras_pkm/models"],

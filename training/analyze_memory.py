@@ -19,6 +19,7 @@ from tqdm import tqdm
 
 from keras_pkm.probing.memory_access import read_backbone
 from keras_pkm.probing.served_model import ServedModel
+from keras_pkm.runs.user_error import UserError
 from training.batches.labelled import dev_batches
 from training.batches.labelled import encode_texts
 from training.batches.masked_lm import held_out_batches
@@ -39,7 +40,6 @@ from training.tasks.glue import GLUE
 from training.tasks.glue import load_glue
 from training.text.corpus import open_corpus
 from training.text.packed_text import tokenize_and_pack
-from training.user_error import UserError
 
 # Of the text in which it is shown who reads which slots.
 _KEPT_TOKENS = 500_000

@@ -14,6 +14,8 @@ import tyro
 from tqdm import tqdm
 
 from keras_pkm.metrics import format_memory_usage
+from keras_pkm.runs.run_directory import write_whole
+from keras_pkm.runs.user_error import UserError
 from training.batches.masked_lm import held_out_batches
 from training.batches.masking import Masking
 from training.commands.recipe_checks import check_at_least
@@ -23,10 +25,8 @@ from training.loading.pretrained_model import load_masked_lm
 from training.measuring.perplexity import evaluate_masked_lm
 from training.measuring.perplexity import one_by_one
 from training.reports.paper import format_paper_perplexities
-from training.run_directory import write_whole
 from training.text.corpus import open_corpus
 from training.text.packed_text import tokenize_and_pack
-from training.user_error import UserError
 
 
 @dataclasses.dataclass(frozen=True)

@@ -13,6 +13,9 @@ import sys
 import tensorflow as tf
 import tyro
 
+from keras_pkm.runs.run_directory import RunDirectory
+from keras_pkm.runs.run_directory import write_whole
+from keras_pkm.runs.user_error import UserError
 from training.commands.command_line import run_to_the_end
 from training.commands.recipe_checks import check_at_least
 from training.commands.recipe_checks import check_between_0_and_1
@@ -30,10 +33,7 @@ from training.finetuning.seed import train_seed
 from training.finetuning.squad import SquadFinetuning
 from training.loading.pretrained_model import load_pretrained
 from training.reports.paper import paper_figures
-from training.run_directory import RunDirectory
-from training.run_directory import write_whole
 from training.tasks.bad_rows import BadRows
-from training.user_error import UserError
 
 
 def main(args: list[str] | None = None) -> int:

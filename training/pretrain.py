@@ -20,6 +20,9 @@ from tqdm import tqdm
 
 from keras_pkm.callbacks import TrainingCheckpoint
 from keras_pkm.models import copy_matching_weights
+from keras_pkm.runs.run_directory import RunDirectory
+from keras_pkm.runs.user_error import RunError
+from keras_pkm.runs.user_error import UserError
 from training.commands.command_line import run_to_the_end
 from training.commands.signals import Signals
 from training.commands.strategy import create_strategy
@@ -42,9 +45,6 @@ from training.pretraining.stage import compile_model
 from training.pretraining.stage import evaluate
 from training.pretraining.stage import plan_stages
 from training.pretraining.stage import train_stage
-from training.run_directory import RunDirectory
-from training.user_error import RunError
-from training.user_error import UserError
 
 
 def main(args: list[str] | None = None) -> int:

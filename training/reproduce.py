@@ -18,6 +18,9 @@ import sys
 
 import tyro
 
+from keras_pkm.runs.run_directory import write_whole
+from keras_pkm.runs.user_error import RunError
+from keras_pkm.runs.user_error import UserError
 from training.commands.recipe_checks import check_at_least
 from training.commands.run_jobs import run_jobs
 from training.commands.signals import Interrupted
@@ -26,9 +29,6 @@ from training.reproduction.numbers import collect_figures
 from training.reproduction.plan import plan_jobs
 from training.reproduction.recipe import ReproductionRecipe
 from training.reproduction.report import write_report
-from training.run_directory import write_whole
-from training.user_error import RunError
-from training.user_error import UserError
 
 # The others change what has already been found.
 _MAY_CHANGE = ("out", "data_dir", "processes", "seeds", "repeat", "tasks")

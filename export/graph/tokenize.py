@@ -4,7 +4,7 @@ import keras_hub
 import tensorflow as tf
 import tensorflow_text as tf_text
 
-from export.user_error import UserError
+from keras_pkm.runs.user_error import UserError
 
 # keras-hub's patterns, which say where words begin and end.
 from keras_hub.src.tokenizers.word_piece_tokenizer import (  # isort: skip

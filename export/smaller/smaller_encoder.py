@@ -10,7 +10,7 @@ from export.smaller.text_inputs import inputs_of_lines
 from export.smaller.text_inputs import read_lines
 from export.trained.recipe import ExportRecipe
 from export.trained.trained_model import TrainedModel
-from export.user_error import UserError
+from keras_pkm.runs.user_error import UserError
 
 # One input of so many says how much the model changes, without other text.
 _MEASURED = 10

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from export.user_error import UserError
+from keras_pkm.runs.user_error import UserError
 
 
 def read_lines(paths) -> list[str]:

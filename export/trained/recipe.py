@@ -7,7 +7,7 @@ import dataclasses
 import pathlib
 
 from export.graph.value_tables import DTYPES
-from export.user_error import UserError
+from keras_pkm.runs.user_error import UserError
 
 KINDS = ("encoder", "preprocessor", "mlm", "classifier", "qa")
 

@@ -7,8 +7,8 @@ import pathlib
 import keras
 import keras_hub
 
-from export.user_error import UserError
-from keras_pkm.models.preset_tokenizer import load_preset_tokenizer
+from keras_pkm.runs.presets import load_preset_tokenizer
+from keras_pkm.runs.user_error import UserError
 
 
 @dataclasses.dataclass(frozen=True)

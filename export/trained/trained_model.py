@@ -6,8 +6,8 @@ import keras_hub
 
 from export.graph.tokenize import check_tokenizer
 from export.trained.source import Source
-from export.user_error import UserError
 from keras_pkm.models import QuestionAnswerer
+from keras_pkm.runs.user_error import UserError
 from keras_pkm.text.special_tokens import SpecialTokens
 
 # The tasks of which text models are made.

@@ -6,9 +6,9 @@ import pytest
 
 from export.saved_model import main
 from keras_pkm import models
+from keras_pkm.runs.run_directory import save_preset
 from tests.models.tiny import MEMORY
 from tests.models.tiny import SIZES
-from training.run_directory import save_preset
 
 WORDS = (
     "[PAD] [UNK] [CLS] [SEP] [MASK] the quick brown fox jump ##s ##ed over "

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from keras_pkm import models
+from keras_pkm.runs.run_directory import save_preset
 from tests.models.tiny import MEMORY
 from tests.models.tiny import SIZES
 from training import finetune
@@ -16,7 +17,6 @@ from training.commands.strategy import create_strategy
 from training.finetune import main
 from training.finetuning import seed as finetuning_seed
 from training.finetuning.evaluated import Evaluated
-from training.run_directory import save_preset
 from training.tasks.squad_score import squad_score
 
 WORDS = "good bad fine poor great awful film play story end".split()

@@ -15,9 +15,9 @@ from benchmarks.kill_and_resume import finish
 from benchmarks.kill_and_resume import md5_of_variables
 from benchmarks.kill_and_resume import start
 from benchmarks.kill_and_resume import write_corpus
+from keras_pkm.runs.user_error import UserError
 from training.commands.strategy import check_tf_config
 from training.commands.strategy import create_strategy
-from training.user_error import UserError
 
 ARGS = (
     "--vocabulary-size 400 --sequence-length 16 --num-layers 2 "

@@ -8,10 +8,10 @@ import sys
 import time
 from collections.abc import Callable
 
+from keras_pkm.runs.user_error import RunError
+from keras_pkm.runs.user_error import UserError
 from training.commands.signals import Interrupted
 from training.commands.signals import catch_signals
-from training.user_error import RunError
-from training.user_error import UserError
 
 
 def run_to_the_end(

@@ -1,6 +1,6 @@
 """Checks of the numbers that flags give."""
 
-from training.user_error import UserError
+from keras_pkm.runs.user_error import UserError
 
 
 def check_at_least(recipe, **lowest):

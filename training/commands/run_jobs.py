@@ -10,8 +10,8 @@ import time
 
 from tqdm import tqdm
 
+from keras_pkm.runs.user_error import RunError
 from training.reproduction.plan import Job
-from training.user_error import RunError
 
 _ROOT = pathlib.Path(__file__).parents[2]
 _LAST_LINES = 15

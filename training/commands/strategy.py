@@ -5,8 +5,8 @@ import os
 
 import tensorflow as tf
 
+from keras_pkm.runs.user_error import UserError
 from training.commands.host_memory import keep_host_memory
-from training.user_error import UserError
 
 
 def create_strategy(

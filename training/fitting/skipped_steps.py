@@ -3,7 +3,7 @@
 import keras
 
 from keras_pkm.callbacks import TrainingCheckpoint
-from training.user_error import RunError
+from keras_pkm.runs.user_error import RunError
 
 
 class SkippedSteps(keras.callbacks.Callback):

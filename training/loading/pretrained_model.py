@@ -7,11 +7,11 @@ import pathlib
 import keras_hub
 
 from keras_pkm.converters.hugging_face import HuggingFaceDirectory
-from keras_pkm.models.preset_tokenizer import load_preset_tokenizer
+from keras_pkm.runs.presets import load_preset_tokenizer
+from keras_pkm.runs.user_error import UserError
 from training.loading.families import FAMILIES
 from training.loading.families import Family
 from training.loading.families import family_of
-from training.user_error import UserError
 
 
 @dataclasses.dataclass(frozen=True)

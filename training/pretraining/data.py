@@ -8,6 +8,9 @@ import keras_hub
 import numpy as np
 import tensorflow as tf
 
+from keras_pkm.runs.run_directory import RunDirectory
+from keras_pkm.runs.run_directory import save_tokenizer
+from keras_pkm.runs.user_error import UserError
 from training.batches.masked_lm import held_out_batches
 from training.batches.masked_lm import training_batches
 from training.batches.masking import Masking
@@ -18,14 +21,11 @@ from training.measuring.unigram import unigram_perplexity
 from training.pretraining.data_of_another_run import find_packed
 from training.pretraining.data_of_another_run import link_packed
 from training.pretraining.recipe import PretrainingRecipe
-from training.run_directory import RunDirectory
-from training.run_directory import save_tokenizer
 from training.text.corpus import Corpus
 from training.text.corpus import open_corpus
 from training.text.corpus import split_documents
 from training.text.packed_text import open_packed
 from training.text.packed_text import tokenize_and_pack
-from training.user_error import UserError
 
 # The held-out masks are their own. They and the held-out documents are the
 # same whatever the recipe's seed is: runs with several seeds are compared on

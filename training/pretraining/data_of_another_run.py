@@ -6,12 +6,12 @@ import shutil
 
 import keras_hub
 
+from keras_pkm.runs.run_directory import RunDirectory
+from keras_pkm.runs.run_directory import differences
+from keras_pkm.runs.run_directory import save_tokenizer
+from keras_pkm.runs.user_error import UserError
 from training.loading.pretrained_model import load_tokenizer
 from training.pretraining.recipe import PretrainingRecipe
-from training.run_directory import RunDirectory
-from training.run_directory import differences
-from training.run_directory import save_tokenizer
-from training.user_error import UserError
 
 # What the packed text follows from, besides the tokenizer.
 _FIELDS = ("corpus", "validation", "held_out", "sequence_length", "backbone")

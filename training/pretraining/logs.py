@@ -10,11 +10,11 @@ import numpy as np
 
 from keras_pkm.callbacks.slot_counts import list_slot_counts
 from keras_pkm.callbacks.slot_counts import read_slot_counts
+from keras_pkm.runs.run_directory import RunDirectory
+from keras_pkm.runs.user_error import UserError
 from training.pretraining.recipe import PretrainingRecipe
 from training.pretraining.stage import default_evaluate_every
 from training.pretraining.stage import plan_stages
-from training.run_directory import RunDirectory
-from training.user_error import UserError
 
 # Instead of a step, for slots that were never read.
 NEVER = -1

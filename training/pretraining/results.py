@@ -3,8 +3,8 @@
 import json
 
 from keras_pkm.metrics import format_memory_usage
-from training.run_directory import RunDirectory
-from training.run_directory import write_whole
+from keras_pkm.runs.run_directory import RunDirectory
+from keras_pkm.runs.run_directory import write_whole
 
 
 def format_results(results: dict) -> str:

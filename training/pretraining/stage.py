@@ -15,6 +15,8 @@ from keras_pkm.callbacks.slot_counts import drop_slot_counts
 from keras_pkm.optimizers import LinearWarmup
 from keras_pkm.optimizers import LossScaleOptimizer
 from keras_pkm.optimizers import PKMAdam
+from keras_pkm.runs.run_directory import RunDirectory
+from keras_pkm.runs.run_directory import write_whole
 from keras_pkm.trainers.freezing import freeze_pooler
 from training.commands.signals import Signals
 from training.fitting.perplexity_log import PerplexityLog
@@ -24,8 +26,6 @@ from training.pretraining.recipe import PretrainingRecipe
 from training.pretraining.stage_callbacks import KeepFigures
 from training.pretraining.stage_callbacks import SavePresets
 from training.pretraining.stage_callbacks import StopOnSignal
-from training.run_directory import RunDirectory
-from training.run_directory import write_whole
 
 # Of a curve of the training perplexity.
 _CURVE_POINTS = 200

@@ -4,8 +4,8 @@ import time
 
 import keras
 
+from keras_pkm.runs.run_directory import save_preset
 from training.commands.signals import Interrupted
-from training.run_directory import save_preset
 
 
 class KeepFigures(keras.callbacks.Callback):

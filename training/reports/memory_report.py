@@ -7,13 +7,13 @@ import pathlib
 import numpy as np
 from matplotlib.figure import Figure
 
+from keras_pkm.runs.run_directory import write_whole
 from training.measuring.memory_reads import TextReads
 from training.measuring.slot_tokens import SlotReaders
 from training.pretraining.logs import NEVER
 from training.reports import html_page as page
 from training.reports import plots as plots
 from training.reports.paper import paper_memory_usage
-from training.run_directory import write_whole
 
 # Slots of the sorted counts that report.json keeps, spread evenly over log.
 _KEPT_COUNTS = 200

@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 
+from keras_pkm.runs.run_directory import RunDirectory
 from training.measuring.paired_bootstrap import Difference
 from training.measuring.paired_bootstrap import paired_difference
 from training.pretraining.logs import read_staleness
@@ -13,7 +14,6 @@ from training.reproduction.plan import out_of_domain_path
 from training.reproduction.plan import run_path
 from training.reproduction.recipe import MODELS
 from training.reproduction.recipe import ReproductionRecipe
-from training.run_directory import RunDirectory
 
 # The paper's: the first has the lower perplexity. The last two are what memory
 # brings to a model that is trained on.

@@ -3,9 +3,9 @@
 import dataclasses
 import pathlib
 
+from keras_pkm.runs.run_directory import RunDirectory
 from training.reproduction.recipe import MODELS
 from training.reproduction.recipe import ReproductionRecipe
-from training.run_directory import RunDirectory
 
 FROZEN = ("values", "keys", "queries")
 

@@ -7,6 +7,7 @@ import shlex
 from matplotlib.figure import Figure
 from tabulate import tabulate
 
+from keras_pkm.runs.run_directory import write_whole
 from training.pretraining.logs import read_curves
 from training.pretraining.logs import read_staleness
 from training.reports import html_page as page
@@ -16,7 +17,6 @@ from training.reproduction.plan import run_path
 from training.reproduction.recipe import MODELS
 from training.reproduction.recipe import ReproductionRecipe
 from training.reproduction.tables import make_tables
-from training.run_directory import write_whole
 
 
 def write_report(recipe: ReproductionRecipe, figures: dict) -> pathlib.Path:

@@ -9,8 +9,8 @@ import pathlib
 
 import numpy as np
 
+from keras_pkm.runs.user_error import UserError
 from training.tasks.bad_rows import BadRows
-from training.user_error import UserError
 
 
 @dataclasses.dataclass(frozen=True)

@@ -4,8 +4,8 @@ import dataclasses
 import json
 import pathlib
 
+from keras_pkm.runs.user_error import UserError
 from training.tasks.bad_rows import BadRows
-from training.user_error import UserError
 
 _OWN = "pass SQuAD 1.1's own JSON files"
 _TFDS = "squad/v1.1"

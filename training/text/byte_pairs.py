@@ -11,7 +11,7 @@ from tokenizers import pre_tokenizers
 from tokenizers import trainers
 from tqdm import tqdm
 
-from training.user_error import UserError
+from keras_pkm.runs.user_error import UserError
 
 SPECIAL_TOKENS = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
 

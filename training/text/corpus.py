@@ -7,13 +7,13 @@ from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
 
+from keras_pkm.runs.user_error import UserError
 from training.text.python_docs import python_documents
 from training.text.text_files import check_text_files
 from training.text.text_files import find_text_files
 from training.text.text_files import read_documents
 from training.text.tfds_text import check_tfds
 from training.text.tfds_text import read_tfds
-from training.user_error import UserError
 
 _TFDS_PREFIX = "tfds:"
 

@@ -12,7 +12,7 @@ from tokenizers import normalizers
 from tokenizers import pre_tokenizers
 from tokenizers import processors
 
-from training.user_error import UserError
+from keras_pkm.runs.user_error import UserError
 
 # keras-hub's patterns, which say where words begin and end.
 from keras_hub.src.tokenizers.word_piece_tokenizer import (  # isort: skip

@@ -11,10 +11,10 @@ import tensorflow as tf
 import tensorflow_text
 from tqdm import tqdm
 
+from keras_pkm.runs.user_error import UserError
 from keras_pkm.text.special_tokens import SpecialTokens
 from training.text.offset_tokenizer import make_offset_tokenizer
 from training.text.sentence_packing import pack_sentences
-from training.user_error import UserError
 
 _CHARACTERS_PER_BATCH = 2**20
 _ROWS_PER_WRITE = 2**12

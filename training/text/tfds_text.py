@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import tensorflow as tf
 
+from keras_pkm.runs.user_error import UserError
 from training.text.tfds_examples import load_tfds
-from training.user_error import UserError
 
 
 def check_tfds(name: str, data_dir: str | None) -> None:

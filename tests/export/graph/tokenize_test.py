@@ -14,7 +14,7 @@ from export.graph.tokenize import check_tokenizer
 from export.graph.tokenize import clean
 from export.graph.tokenize import tokenize
 from export.graph.tokenize import tokenize_with_offsets
-from export.user_error import UserError
+from keras_pkm.runs.user_error import UserError
 from tests.export.conftest import WORDS
 from training.text.offset_tokenizer import make_offset_tokenizer
 

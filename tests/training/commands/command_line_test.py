@@ -3,9 +3,9 @@ import pathlib
 
 import pytest
 
+from keras_pkm.runs.user_error import UserError
 from training.commands.command_line import name_run_directory
 from training.pretraining.recipe import RECIPES
-from training.user_error import UserError
 
 
 def test_is_named_after_recipe_and_time():

@@ -5,10 +5,10 @@ import json
 
 import pytest
 
+from keras_pkm.runs.user_error import UserError
 from tests.training.tiny_run import TINY
 from training.pretrain import parse_recipe
 from training.pretraining.logs import read_curves_of_runs
-from training.user_error import UserError
 
 
 def write_run(path, perplexity):

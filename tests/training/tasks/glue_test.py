@@ -1,11 +1,11 @@
 import numpy as np
 import pytest
 
+from keras_pkm.runs.user_error import UserError
 from training.tasks.bad_rows import BadRows
 from training.tasks.glue import GLUE
 from training.tasks.glue import load_glue
 from training.tasks.glue import read_tsv
-from training.user_error import UserError
 
 
 @pytest.fixture

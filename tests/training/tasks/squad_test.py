@@ -2,10 +2,10 @@ import json
 
 import pytest
 
+from keras_pkm.runs.user_error import UserError
 from training.tasks.bad_rows import BadRows
 from training.tasks.squad import load_squad
 from training.tasks.squad import read_squad
-from training.user_error import UserError
 
 
 def entry(question="Who?", answers=(("Ann", 0),), number="q1"):

@@ -4,6 +4,7 @@ import keras_hub
 import numpy as np
 import pytest
 
+from keras_pkm.runs.user_error import UserError
 from keras_pkm.text.special_tokens import SpecialTokens
 from keras_pkm.text.window_sizes import WindowSizes
 from training.tasks.bad_rows import BadRows
@@ -16,7 +17,6 @@ from training.tasks.squad_windows import make_windows
 from training.text.offset_tokenizer import make_offset_tokenizer
 from training.text.word_pieces import load_vocabulary
 from training.text.word_pieces import make_tokenizer
-from training.user_error import UserError
 
 CONTEXT = "The quick brown fox jumped over the lazy dog. Nobody knows why."
 # Of RoBERTa: bytes, and a merge.

@@ -2,12 +2,12 @@ import json
 
 import pytest
 
+from keras_pkm.runs.user_error import UserError
 from training.text.byte_pairs import SPECIAL_TOKENS
 from training.text.byte_pairs import load_byte_pairs
 from training.text.byte_pairs import train_byte_pairs
 from training.text.offset_tokenizer import make_offset_tokenizer
 from training.text.packed_text import tokenize_sentences
-from training.user_error import UserError
 
 TEXT = (
     "The dog met a fox; \u201cWhy\u201d said the dog. It's a caf\u00e9\u2026 "

@@ -1,9 +1,9 @@
 import pytest
 
+from keras_pkm.runs.user_error import UserError
 from training.text.corpus import Corpus
 from training.text.corpus import open_corpus
 from training.text.corpus import split_documents
-from training.user_error import UserError
 
 NUMBERS = Corpus("numbers", lambda: map(str, range(4000)))
 

@@ -3,10 +3,10 @@ import os
 import numpy as np
 import pytest
 
+from keras_pkm.runs.user_error import UserError
 from training.text.packed_text import open_packed
 from training.text.packed_text import tokenize_and_pack
 from training.text.packed_text import tokenize_sentences
-from training.user_error import UserError
 
 DOCUMENTS = [
     "The dog did bark. It was the fox!\nA new line",

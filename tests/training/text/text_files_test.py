@@ -3,10 +3,10 @@ import logging
 
 import pytest
 
+from keras_pkm.runs.user_error import UserError
 from training.text.text_files import check_text_files
 from training.text.text_files import find_text_files
 from training.text.text_files import read_documents
-from training.user_error import UserError
 
 
 def test_blank_lines_end_documents(write):

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from keras_pkm.runs.user_error import UserError
 from keras_pkm.text.special_tokens import SpecialTokens
 from keras_pkm.text.window_sizes import WindowSizes
 from training.batches.labelled import dev_batches
@@ -20,7 +21,6 @@ from training.tasks.glue import load_glue
 from training.tasks.squad import load_squad
 from training.tasks.squad_windows import make_windows
 from training.text.offset_tokenizer import make_offset_tokenizer
-from training.user_error import UserError
 
 tfds = pytest.importorskip("tensorflow_datasets")
 

@@ -3,8 +3,8 @@ import sys
 import pytest
 import tensorflow as tf
 
+from keras_pkm.runs.user_error import UserError
 from training.text.corpus import open_corpus
-from training.user_error import UserError
 
 tfds = pytest.importorskip("tensorflow_datasets")
 

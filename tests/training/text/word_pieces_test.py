@@ -5,12 +5,12 @@ import sys
 import numpy as np
 import pytest
 
+from keras_pkm.runs.user_error import UserError
 from training.text.corpus import open_corpus
 from training.text.word_pieces import SPECIAL_TOKENS
 from training.text.word_pieces import load_vocabulary
 from training.text.word_pieces import make_tokenizer
 from training.text.word_pieces import train_vocabulary
-from training.user_error import UserError
 
 
 def test_load_vocabulary(write):

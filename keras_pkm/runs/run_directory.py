@@ -8,7 +8,7 @@ import pathlib
 import shutil
 from collections.abc import Sequence
 
-from training.user_error import UserError
+from keras_pkm.runs.user_error import UserError
 
 # What may change from one part of a run to the next.
 _FREE_FIELDS = (

@@ -4,10 +4,10 @@ import pathlib
 
 import pytest
 
+from keras_pkm.runs.run_directory import RunDirectory
+from keras_pkm.runs.run_directory import save_preset
+from keras_pkm.runs.user_error import UserError
 from training.pretraining.recipe import RECIPES
-from training.run_directory import RunDirectory
-from training.run_directory import save_preset
-from training.user_error import UserError
 
 
 class Task:
