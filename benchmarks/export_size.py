@@ -15,6 +15,10 @@ import sys
 import tempfile
 import time
 
+if __name__ == "__main__":
+    # A clone runs its own code, from any folder, installed or not.
+    sys.path[0] = str(pathlib.Path(__file__).resolve().parents[1])
+
 import numpy as np
 import tyro
 

@@ -9,7 +9,12 @@ table. Two rows say what the machine can do at most.
 import functools
 import pathlib
 import statistics
+import sys
 import time
+
+if __name__ == "__main__":
+    # A clone runs its own code, from any folder, installed or not.
+    sys.path[0] = str(pathlib.Path(__file__).resolve().parents[1])
 
 import numpy as np
 import tensorflow as tf

@@ -21,6 +21,10 @@ import time
 from collections.abc import Callable
 from typing import Literal
 
+if __name__ == "__main__":
+    # A clone runs its own code, from any folder, installed or not.
+    sys.path[0] = str(pathlib.Path(__file__).resolve().parents[1])
+
 import tensorflow as tf
 import tyro
 

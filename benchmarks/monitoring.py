@@ -5,6 +5,11 @@ python benchmarks/monitoring.py
 
 import pathlib
 import statistics
+import sys
+
+if __name__ == "__main__":
+    # A clone runs its own code, from any folder, installed or not.
+    sys.path[0] = str(pathlib.Path(__file__).resolve().parents[1])
 
 import tyro
 

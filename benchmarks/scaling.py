@@ -8,6 +8,11 @@ al., "Large Memory Layers with Product Keys".
 
 import dataclasses
 import pathlib
+import sys
+
+if __name__ == "__main__":
+    # A clone runs its own code, from any folder, installed or not.
+    sys.path[0] = str(pathlib.Path(__file__).resolve().parents[1])
 
 import matplotlib
 

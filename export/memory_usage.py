@@ -7,7 +7,12 @@ asks the model's signature `memory_access`, as any client of it could.
 
 import dataclasses
 import json
+import pathlib
 import sys
+
+if __name__ == "__main__":
+    # A clone runs its own code, from any folder, installed or not.
+    sys.path[0] = str(pathlib.Path(__file__).resolve().parents[1])
 
 import tyro
 from tqdm import tqdm

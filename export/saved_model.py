@@ -12,6 +12,10 @@ import shutil
 import sys
 from collections.abc import Iterator
 
+if __name__ == "__main__":
+    # A clone runs its own code, from any folder, installed or not.
+    sys.path[0] = str(pathlib.Path(__file__).resolve().parents[1])
+
 import tensorflow as tf
 import tyro
 

@@ -8,7 +8,12 @@ sets, over some seeds, beside the paper's.
 
 import dataclasses
 import json
+import pathlib
 import sys
+
+if __name__ == "__main__":
+    # A clone runs its own code, from any folder, installed or not.
+    sys.path[0] = str(pathlib.Path(__file__).resolve().parents[1])
 
 import tensorflow as tf
 import tyro

@@ -8,8 +8,13 @@ without memory, then with it, and prints what the memory brought.
 
 import argparse
 import dataclasses
+import pathlib
 import shutil
 import sys
+
+if __name__ == "__main__":
+    # A clone runs its own code, from any folder, installed or not.
+    sys.path[0] = str(pathlib.Path(__file__).resolve().parents[1])
 
 import keras
 import keras_hub

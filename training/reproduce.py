@@ -13,8 +13,13 @@ import fcntl
 import json
 import logging
 import os
+import pathlib
 import shlex
 import sys
+
+if __name__ == "__main__":
+    # A clone runs its own code, from any folder, installed or not.
+    sys.path[0] = str(pathlib.Path(__file__).resolve().parents[1])
 
 import tyro
 

@@ -74,11 +74,7 @@ def _ready(jobs, running):
 
 def _start(job, log, at_once):
     command = [sys.executable, str(_ROOT / "training" / job.script), *job.args]
-    environment = {
-        **os.environ,
-        # As it is here, where this module was found.
-        "PYTHONPATH": os.pathsep.join([str(_ROOT), *sys.path]),
-    }
+    environment = dict(os.environ)
     if at_once > 1:
         threads = max(1, (os.cpu_count() or 1) // at_once)
         environment["TF_NUM_INTRAOP_THREADS"] = str(threads)
