@@ -6,13 +6,13 @@ import pytest
 import tensorflow as tf
 
 from keras_pkm.callbacks import TrainingCheckpoint
+from keras_pkm.models import PKMBertTextClassifier
 from keras_pkm.optimizers import LinearWarmup
 from keras_pkm.optimizers import LossScaleOptimizer
 from keras_pkm.optimizers import PKMAdam
-from tests.models.tiny import masked_batch
-from tests.models.tiny import tiny_masked_lm
-
-EPOCH = 4  # steps
+from tests.models.tiny import ONE_LAYER
+from tests.models.tiny import features
+from tests.models.tiny import tiny_backbone
 
 
 class Stop(Exception):
@@ -32,41 +32,36 @@ class StopAfter(keras.callbacks.Callback):
             raise Stop
 
 
-def batches(first, last):
-    for step in range(first, last):
-        yield masked_batch(np.random.default_rng(step))
-
-
 def dataset(first, last):
-    stacked = tf.nest.map_structure(
-        lambda *x: np.stack(x), *batches(first, last)
-    )
+    rngs = map(np.random.default_rng, range(first, last))
+    batches = [(features(rng), rng.integers(0, 3, 8)) for rng in rngs]
+    stacked = tf.nest.map_structure(lambda *x: np.stack(x), *batches)
     return tf.data.Dataset.from_tensor_slices(stacked)
 
 
-def new_task(strategy):
+def new_task(strategy, eager):
     """With dropout, loss scaling, memory and a schedule of the step."""
     with strategy.scope():
-        task = tiny_masked_lm(
-            num_layers=1,
-            memory_layers=(1,),
-            dropout=0.3,
-            dtype="mixed_float16",
+        backbone = tiny_backbone(
+            **ONE_LAYER, dropout=0.3, dtype="mixed_float16"
         )
-        task.backbone.pooled_dense.trainable = False
+        task = PKMBertTextClassifier(backbone, num_classes=3)
         task.compile(
             LossScaleOptimizer(PKMAdam(LinearWarmup(0.1, 2, 9))),
+            loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
             jit_compile=False,
+            run_eagerly=eager,
         )
     return task
 
 
-def train(task, checkpoint, steps, callbacks=()):
-    """Trains to a step, in epochs of `EPOCH` steps."""
-    epoch, done = divmod(checkpoint.step, EPOCH)
+def train(task, checkpoint, epoch_steps, callbacks=()):
+    """Trains to the end of the second epoch."""
+    steps = 2 * epoch_steps
+    epoch, done = divmod(checkpoint.step, epoch_steps)
     for first, last, length in (
-        (epoch, epoch + 1, EPOCH - done),
-        (epoch + 1, steps // EPOCH, EPOCH),
+        (epoch, epoch + 1, epoch_steps - done),
+        (epoch + 1, 2, epoch_steps),
     ):
         if checkpoint.step < steps:
             task.fit(
@@ -84,33 +79,50 @@ def state(task):
     return [np.array(v) for v in [*task.variables, *task.optimizer.variables]]
 
 
-@pytest.mark.parametrize("devices, stops", [(1, [3, 7]), (2, [3])])
-def test_goes_on_exactly(devices, stops, mirrored, tmp_path):
+@pytest.mark.parametrize(
+    "devices, epoch_steps, every, stops", [(1, 3, 2, [3, 5]), (2, 2, 1, [1])]
+)
+@pytest.mark.parametrize(
+    "eager", [True, pytest.param(False, marks=pytest.mark.slow)]
+)
+def test_goes_on_exactly(
+    eager, devices, epoch_steps, every, stops, mirrored, tmp_path
+):
     strategy = mirrored if devices == 2 else tf.distribute.get_strategy()
     keras.utils.set_random_seed(5)
-    whole = new_task(strategy)
+    whole = new_task(strategy, eager)
     start = whole.get_weights()
-    train(whole, TrainingCheckpoint(tmp_path / "whole"), 8)
+    train(whole, TrainingCheckpoint(tmp_path / "whole"), epoch_steps)
+    assert all(
+        not np.array_equal(old, new)
+        for old, new in zip(start, whole.get_weights())
+        if old.shape == (121, 16)
+    )
 
     kept = 0
     for stop in [*stops, None]:
         keras.utils.set_random_seed(99)
-        task = new_task(strategy)
-        checkpoint = TrainingCheckpoint(tmp_path / "parts", every=2)
+        task = new_task(strategy, eager)
+        checkpoint = TrainingCheckpoint(tmp_path / "parts", every=every)
         step = checkpoint.restore(task)
         assert step == kept
         if step == 0:
             keras.utils.set_random_seed(5)
-            task = new_task(strategy)
+            task = new_task(strategy, eager)
             task.set_weights(start)
             checkpoint.set_model(task)
         if stop is None:
-            train(task, checkpoint, 8)
+            train(task, checkpoint, epoch_steps)
         else:
             with pytest.raises(Stop):
-                train(task, checkpoint, 8, [StopAfter(checkpoint, stop)])
-            kept = 2 * (stop // 2)
-    assert checkpoint.step == 8
+                train(
+                    task,
+                    checkpoint,
+                    epoch_steps,
+                    [StopAfter(checkpoint, stop)],
+                )
+            kept = every * (stop // every)
+    assert checkpoint.step == 2 * epoch_steps
     for old, new in zip(whole.variables, task.variables):
         np.testing.assert_array_equal(old, new, err_msg=old.path)
     for old, new in zip(state(whole), state(task)):
