@@ -18,8 +18,8 @@ import tyro
 from tqdm import tqdm
 
 from keras_pkm.metrics import format_memory_usage
-from keras_pkm.runs.run_directory import write_whole
 from keras_pkm.runs.user_error import UserError
+from keras_pkm.runs.whole_files import write_whole
 from training.batches.masked_lm import held_out_batches
 from training.batches.masking import Masking
 from training.commands.recipe_checks import check_at_least

@@ -19,8 +19,8 @@ import tensorflow as tf
 import tyro
 
 from keras_pkm.runs.run_directory import RunDirectory
-from keras_pkm.runs.run_directory import write_whole
 from keras_pkm.runs.user_error import UserError
+from keras_pkm.runs.whole_files import write_whole
 from training.commands.command_line import run_to_the_end
 from training.commands.recipe_checks import check_at_least
 from training.commands.recipe_checks import check_between_0_and_1

@@ -23,9 +23,9 @@ if __name__ == "__main__":
 
 import tyro
 
-from keras_pkm.runs.run_directory import write_whole
 from keras_pkm.runs.user_error import RunError
 from keras_pkm.runs.user_error import UserError
+from keras_pkm.runs.whole_files import write_whole
 from training.commands.recipe_checks import check_at_least
 from training.commands.run_jobs import run_jobs
 from training.commands.signals import Interrupted

@@ -126,10 +126,14 @@ class MemoryUsageMonitor(keras.callbacks.Callback):
             number: MemoryStaleness(len(counts["top1"]))
             for number, counts in self._probe.counts.items()
         }
+        done = self._iterations()
         for step in list_slot_counts(self.counts_dir or ""):
-            self._add_to_staleness(
-                step, read_slot_counts(self.counts_dir, step)
-            )
+            # Those of later steps are from before an interruption: training
+            # went on from an earlier checkpoint, and will replace them.
+            if step <= done:
+                self._add_to_staleness(
+                    step, read_slot_counts(self.counts_dir, step)
+                )
 
     def _add_to_staleness(self, step, counts):
         for number, metric in self.staleness.items():

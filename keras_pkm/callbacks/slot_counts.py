@@ -49,10 +49,3 @@ def list_slot_counts(directory):
         return []
     matches = (_NAME.fullmatch(path.name) for path in directory.iterdir())
     return sorted(int(match[1]) for match in matches if match)
-
-
-def drop_slot_counts(directory, step):
-    """Removes measurements of later steps than `step`: they come once more."""
-    for later in list_slot_counts(directory):
-        if later > step:
-            (pathlib.Path(directory) / f"step-{later}.npz").unlink()

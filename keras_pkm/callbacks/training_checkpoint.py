@@ -1,5 +1,6 @@
 """Checkpoints from which training goes on exactly."""
 
+import dataclasses
 import json
 import os
 
@@ -31,11 +32,14 @@ class TrainingCheckpoint(keras.callbacks.Callback):
         every: optional int. Steps between checkpoints. Defaults to `None`: at
             the ends of epochs only.
         keep: int. How many of the newest are kept. Defaults to `2`.
+        state: optional dict or dataclass with what else to save, as JSON takes
+            it; a checkpoint restores an object of the same class. Defaults to
+            an empty dict.
 
     Attributes:
         step: int. Steps done, skipped ones included.
-        state: dict, saved and restored as JSON. What it holds is up to its
-            users.
+        state: dict or dataclass, saved and restored. What it holds is up to
+            its users.
         paused: bool. While it is true, nothing is saved, for instance in a
             series of bad steps.
 
@@ -68,7 +72,7 @@ class TrainingCheckpoint(keras.callbacks.Callback):
     True
     """
 
-    def __init__(self, directory, every=None, keep=2):
+    def __init__(self, directory, every=None, keep=2, state=None):
         super().__init__()
         for name, value in (("every", every), ("keep", keep)):
             if value is not None and value < 1:
@@ -79,7 +83,7 @@ class TrainingCheckpoint(keras.callbacks.Callback):
         self.every = every
         self.keep = keep
         self.step = 0
-        self.state = {}
+        self.state = {} if state is None else state
         self.paused = False
         self._checkpoint = None
         self._manager = None
@@ -190,13 +194,16 @@ class _Progress(tf.train.experimental.PythonState):
         self._owner = owner
 
     def serialize(self):
-        owner = self._owner
-        return json.dumps({"step": owner.step, "state": owner.state})
+        state = self._owner.state
+        if dataclasses.is_dataclass(state):
+            state = dataclasses.asdict(state)
+        return json.dumps({"step": self._owner.step, "state": state})
 
     def deserialize(self, string_value):
         progress = json.loads(string_value)
+        kind = type(self._owner.state)
         self._owner.step = progress["step"]
-        self._owner.state = progress["state"]
+        self._owner.state = kind(**progress["state"])
 
 
 def _remove_leftovers(manager):

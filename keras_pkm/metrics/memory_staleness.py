@@ -6,7 +6,8 @@ from keras import ops
 
 from keras_pkm.metrics.num_slots import check_num_slots
 
-_NEVER = -1
+#: The step of slots that were never read.
+NEVER = -1
 
 
 @keras.saving.register_keras_serializable("keras_pkm")
@@ -54,7 +55,7 @@ class MemoryStaleness(keras.metrics.Metric):
     def _steps(self, shape, name):
         return self.add_variable(
             shape,
-            initializer=keras.initializers.Constant(_NEVER),
+            initializer=keras.initializers.Constant(NEVER),
             dtype="int64",
             name=name,
         )
@@ -93,7 +94,7 @@ class MemoryStaleness(keras.metrics.Metric):
 
     def result(self):
         last = ops.convert_to_tensor(self._last)
-        is_never = last == _NEVER
+        is_never = last == NEVER
         is_fresh = (last == self._newest) & ~is_never
         return {
             "fresh": _share(is_fresh),
@@ -103,7 +104,7 @@ class MemoryStaleness(keras.metrics.Metric):
 
     def reset_state(self):
         for variable in (self._last, self._newest):
-            variable.assign(ops.full(variable.shape, _NEVER, "int64"))
+            variable.assign(ops.full(variable.shape, NEVER, "int64"))
 
     def get_config(self):
         return {"num_slots": self.num_slots, "name": self.name}

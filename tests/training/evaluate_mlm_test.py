@@ -5,7 +5,7 @@ import keras_hub
 import pytest
 
 from keras_pkm import models
-from keras_pkm.runs.run_directory import save_preset
+from keras_pkm.runs.presets import save_preset
 from tests.models.tiny import tiny_masked_lm
 from training.evaluate_mlm import main
 from training.text.word_pieces import make_tokenizer

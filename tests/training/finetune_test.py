@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from keras_pkm import models
-from keras_pkm.runs.run_directory import save_preset
+from keras_pkm.runs.presets import save_preset
 from tests.models.tiny import MEMORY
 from tests.models.tiny import SIZES
 from training import finetune

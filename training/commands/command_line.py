@@ -1,5 +1,6 @@
 """What the commands that train share: signals, errors and exit codes."""
 
+import contextlib
 import dataclasses
 import logging
 import pathlib
@@ -7,7 +8,11 @@ import shlex
 import sys
 import time
 from collections.abc import Callable
+from collections.abc import Iterator
 
+import tensorflow as tf
+
+from keras_pkm.runs.run_directory import RunDirectory
 from keras_pkm.runs.user_error import RunError
 from keras_pkm.runs.user_error import UserError
 from training.commands.signals import Interrupted
@@ -45,6 +50,50 @@ def run_to_the_end(
         print(f"Stopped by {interrupted}. {hint}", file=sys.stderr)
         return interrupted.exit_code
     return 0
+
+
+def print_errors(work: Callable[[], object]) -> int:
+    """Does something short, which cannot go on where it was stopped.
+
+    Args:
+        work: Takes nothing. What it raises as `UserError` is printed.
+
+    Returns:
+        The exit code.
+    """
+    logging.basicConfig(format="%(message)s")
+    try:
+        work()
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+@contextlib.contextmanager
+def worker_errors(run: RunDirectory, strategy: str) -> Iterator[None]:
+    """Turns errors of disks and of other workers into `RunError`s.
+
+    Args:
+        run: The run's directory.
+        strategy: The name of the distribution strategy.
+
+    Raises:
+        RunError: a file cannot be written, or a worker does not answer.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise RunError(
+            f"the run in '{run.root}' cannot go on: {error}"
+        ) from error
+    except tf.errors.OpError as error:
+        if strategy != "multi_worker":
+            raise
+        raise RunError(
+            "another worker does not answer any more "
+            f"({error.message.splitlines()[0]}): start all of them again"
+        ) from error
 
 
 def name_run_directory(recipe, name: str):

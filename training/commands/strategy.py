@@ -63,6 +63,22 @@ def create_strategy(
     )
 
 
+def prepare_devices(recipe) -> tf.distribute.Strategy:
+    """Returns the strategy of a recipe, and makes TensorFlow deterministic.
+
+    It must be called before TensorFlow has used a device.
+
+    Args:
+        recipe: A dataclass with `strategy`, `devices` and `deterministic`.
+
+    Raises:
+        UserError: as `create_strategy`.
+    """
+    if recipe.deterministic:
+        tf.config.experimental.enable_op_determinism()
+    return create_strategy(recipe.strategy, recipe.devices)
+
+
 def _split_cpu(count):
     """Makes at least `count` logical devices of the CPU."""
     (cpu,) = tf.config.list_physical_devices("CPU")

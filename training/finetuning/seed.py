@@ -11,8 +11,8 @@ from keras_pkm.models import freeze_memory
 from keras_pkm.optimizers import LinearWarmup
 from keras_pkm.optimizers import LossScaleOptimizer
 from keras_pkm.optimizers import PKMAdam
-from keras_pkm.runs.run_directory import save_preset
-from keras_pkm.runs.run_directory import write_whole
+from keras_pkm.runs.presets import save_preset
+from keras_pkm.runs.whole_files import write_whole
 from training.batches.labelled import training_batches
 from training.fitting.skipped_steps import SkippedSteps
 from training.pretraining.stage_callbacks import StopOnSignal

@@ -14,7 +14,8 @@ class SkippedSteps(keras.callbacks.Callback):
     checkpoint is written: that before them is kept.
 
     Args:
-        checkpoint: `TrainingCheckpoint`. It comes after this callback.
+        checkpoint: `TrainingCheckpoint` whose `state` is a `Progress`. It comes
+            after this callback.
         limit: int or None. So many in a row raise `RunError`. `None`, for
             loss scaling, where they are usual: never.
     """
@@ -35,8 +36,7 @@ class SkippedSteps(keras.callbacks.Callback):
         self._applied = applied
         self._in_a_row = self._in_a_row + 1 if skipped else 0
         self.checkpoint.paused = self._in_a_row > 0
-        state = self.checkpoint.state
-        state["skipped_steps"] = state.get("skipped_steps", 0) + skipped
+        self.checkpoint.state.skipped_steps += skipped
         if skipped and self._in_a_row == self.limit:
             last = self.checkpoint.step + 1
             first = last + 1 - self.limit
@@ -48,7 +48,7 @@ class SkippedSteps(keras.callbacks.Callback):
             )
 
     def on_epoch_end(self, epoch, logs=None):
-        skipped = self.checkpoint.state.get("skipped_steps", 0)
+        skipped = self.checkpoint.state.skipped_steps
         if logs is not None and (skipped or self.limit is None):
             logs["skipped_steps"] = skipped
 

@@ -7,11 +7,11 @@ import shlex
 from matplotlib.figure import Figure
 from tabulate import tabulate
 
-from keras_pkm.runs.run_directory import write_whole
+from keras_pkm.runs.whole_files import write_whole
 from training.pretraining.logs import read_curves
 from training.pretraining.logs import read_staleness
 from training.reports import html_page as page
-from training.reports import plots as plots
+from training.reports import plots
 from training.reproduction.plan import plan_jobs
 from training.reproduction.plan import run_path
 from training.reproduction.recipe import MODELS
