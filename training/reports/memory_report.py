@@ -99,8 +99,8 @@ class MemoryReport:
             drawn["classes"] = plots.plot_classes(self.classes)
         return drawn
 
-    def write(self, directory: pathlib.Path):
-        """Writes all files of the report."""
+    def write(self, directory: pathlib.Path) -> pathlib.Path:
+        """Writes all files of the report, and returns the page's path."""
         directory.mkdir(parents=True, exist_ok=True)
         drawn = self.figures()
         for name, figure in drawn.items():
@@ -111,10 +111,12 @@ class MemoryReport:
         write_whole(
             directory / "report.json", json.dumps(self.numbers(), indent=2)
         )
+        path = directory / "report.html"
         write_whole(
-            directory / "report.html",
+            path,
             page.make_page(f"Memories of {self.model}", self._sections(drawn)),
         )
+        return path
 
     def _sections(self, drawn):
         sections = [("Use", self._usage(drawn))]
