@@ -1,13 +1,24 @@
 """Two logical CPU devices for all tests, and the same seed for each."""
 
+import os
 import pathlib
 
 import keras
 import pytest
 import tensorflow as tf
 
+from tests.built_once import built_once
+from tests.training.tiny_run import build_tiny_run
+from tests.training.tiny_run import open_tiny_run
 from training.commands.host_memory import keep_host_memory
 
+if "PYTEST_XDIST_WORKER" in os.environ:
+    # As many threads as processes would wait for each other.
+    tf.config.threading.set_intra_op_parallelism_threads(1)
+    tf.config.threading.set_inter_op_parallelism_threads(1)
+    # Those that tests start, likewise.
+    os.environ["TF_NUM_INTRAOP_THREADS"] = "1"
+    os.environ["TF_NUM_INTEROP_THREADS"] = "1"
 tf.config.set_logical_device_configuration(
     tf.config.list_physical_devices("CPU")[0],
     [tf.config.LogicalDeviceConfiguration()] * 2,
@@ -59,6 +70,13 @@ def free_memory():
 def memory():
     """As `training.commands.strategy.create_strategy` has it."""
     keep_host_memory()
+
+
+@pytest.fixture(scope="session")
+def tiny_run(tmp_path_factory):
+    """A pretraining run, which tests of later steps share; see `TinyRun`."""
+    root = built_once(tmp_path_factory, "tiny-run", build_tiny_run)
+    return open_tiny_run(root)
 
 
 @pytest.fixture(scope="session")
