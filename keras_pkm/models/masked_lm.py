@@ -1,10 +1,35 @@
-"""Masked language modeling with `PKMBertBackbone`."""
+"""Masked language modeling: which tokens stood where the masks are."""
 
 import keras
 import keras_hub
 
 from keras_pkm.models.pkm_bert_backbone import PKMBertBackbone
-from keras_pkm.models.pkm_task import PKMMaskedLM
+from keras_pkm.models.pkm_distil_bert_backbone import PKMDistilBertBackbone
+from keras_pkm.models.pkm_roberta_backbone import PKMRobertaBackbone
+from keras_pkm.models.pkm_task import PKMTask
+
+
+class PKMMaskedLM(PKMTask):
+    """Base of masked-LM tasks.
+
+    keras-hub gives the head's layer norm an epsilon of 1e-5, while BERT's and
+    DistilBERT's is 1e-12, as that of their backbones.
+    """
+
+    def __init__(self, backbone, preprocessor=None, **kwargs):
+        super().__init__(backbone, preprocessor=preprocessor, **kwargs)
+        norm = self.masked_lm_head._intermediate_layer_norm
+        norm.epsilon = backbone.layer_norm_epsilon
+
+    def _load_checkpoint(self, reader):
+        if self.backbone.activation != "gelu":
+            raise ValueError(
+                f"'{reader.path}' must have the activation 'gelu' for its "
+                "masked-LM head to be loaded, as keras-hub's head has. "
+                f"Received: '{self.backbone.activation}'. Load the backbone "
+                "alone, by its own `from_preset`."
+            )
+        reader.load_weights(self, optional=("pooled_dense/", "mlm_head/"))
 
 
 @keras.saving.register_keras_serializable("keras_pkm")
@@ -45,3 +70,27 @@ class PKMBertMaskedLM(PKMMaskedLM, keras_hub.models.BertMaskedLM):
 
     backbone_cls = PKMBertBackbone
     preprocessor_cls = keras_hub.models.BertMaskedLMPreprocessor
+
+
+@keras.saving.register_keras_serializable("keras_pkm")
+class PKMDistilBertMaskedLM(PKMMaskedLM, keras_hub.models.DistilBertMaskedLM):
+    """`keras_hub.models.DistilBertMaskedLM` for a backbone with memory.
+
+    For the rest see `keras_pkm.models.PKMBertMaskedLM`, which has
+    `segment_ids` among its inputs that this class lacks.
+    """
+
+    backbone_cls = PKMDistilBertBackbone
+    preprocessor_cls = keras_hub.models.DistilBertMaskedLMPreprocessor
+
+
+@keras.saving.register_keras_serializable("keras_pkm")
+class PKMRobertaMaskedLM(PKMMaskedLM, keras_hub.models.RobertaMaskedLM):
+    """`keras_hub.models.RobertaMaskedLM` for a backbone with memory.
+
+    For the rest see `keras_pkm.models.PKMBertMaskedLM`, which has
+    `segment_ids` among its inputs that this class lacks.
+    """
+
+    backbone_cls = PKMRobertaBackbone
+    preprocessor_cls = keras_hub.models.RobertaMaskedLMPreprocessor

@@ -57,26 +57,3 @@ class PKMTask(DistributedTraining):
 
     def _load_checkpoint(self, reader):
         reader.load_weights(self.backbone, optional=("pooled_dense/",))
-
-
-class PKMMaskedLM(PKMTask):
-    """Base of masked-LM tasks.
-
-    keras-hub gives the head's layer norm an epsilon of 1e-5, while BERT's and
-    DistilBERT's is 1e-12, as that of their backbones.
-    """
-
-    def __init__(self, backbone, preprocessor=None, **kwargs):
-        super().__init__(backbone, preprocessor=preprocessor, **kwargs)
-        norm = self.masked_lm_head._intermediate_layer_norm
-        norm.epsilon = backbone.layer_norm_epsilon
-
-    def _load_checkpoint(self, reader):
-        if self.backbone.activation != "gelu":
-            raise ValueError(
-                f"'{reader.path}' must have the activation 'gelu' for its "
-                "masked-LM head to be loaded, as keras-hub's head has. "
-                f"Received: '{self.backbone.activation}'. Load the backbone "
-                "alone, by its own `from_preset`."
-            )
-        reader.load_weights(self, optional=("pooled_dense/", "mlm_head/"))
