@@ -115,7 +115,7 @@ def worker_errors(run: RunDirectory, strategy: str) -> Iterator[None]:
         ) from error
 
 
-def name_run_directory(recipe, name: str):
+def name_run_directory(recipe: Any, name: str) -> Any:
     """Returns the recipe with a run directory, named after it if need be.
 
     Raises:

@@ -46,7 +46,7 @@ class Job:
         return self.result.exists()
 
 
-def run_jobs(jobs: list[Job], logs: pathlib.Path, at_once: int):
+def run_jobs(jobs: list[Job], logs: pathlib.Path, at_once: int) -> None:
     """Runs commands, each in a process of its own, and shows what is left.
 
     Args:

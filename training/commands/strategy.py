@@ -2,6 +2,7 @@
 
 import json
 import os
+from typing import Any
 
 import tensorflow as tf
 
@@ -63,7 +64,7 @@ def create_strategy(
     )
 
 
-def prepare_devices(recipe) -> tf.distribute.Strategy:
+def prepare_devices(recipe: Any) -> tf.distribute.Strategy:
     """Returns the strategy of a recipe, and makes TensorFlow deterministic.
 
     It must be called before TensorFlow has used a device.
@@ -88,7 +89,7 @@ def _split_cpu(count):
         )
 
 
-def check_tf_config(text: str | None):
+def check_tf_config(text: str | None) -> None:
     """Checks the environment variable that tells a worker of the others.
 
     Raises:
@@ -118,7 +119,7 @@ def is_chief(strategy: tf.distribute.Strategy) -> bool:
     return strategy.extended.should_checkpoint
 
 
-def wait_for_all(strategy: tf.distribute.Strategy):
+def wait_for_all(strategy: tf.distribute.Strategy) -> None:
     """Waits until all workers have come to this place."""
 
     @tf.function

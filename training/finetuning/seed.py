@@ -145,7 +145,7 @@ class EvaluateDevSets(keras.callbacks.Callback):
         self.kind = kind
         self.directory = directory
 
-    def on_epoch_end(self, epoch, logs=None):
+    def on_epoch_end(self, epoch: int, logs: dict | None = None) -> None:
         found = self.kind.evaluate(self.model)
         print(
             ", ".join(

@@ -27,10 +27,10 @@ class SkippedSteps(keras.callbacks.Callback):
         self._in_a_row = 0
         self._applied = None
 
-    def on_train_begin(self, logs=None):
+    def on_train_begin(self, logs: dict | None = None) -> None:
         self._applied = self._iterations()
 
-    def on_train_batch_end(self, batch, logs=None):
+    def on_train_batch_end(self, batch: int, logs: dict | None = None) -> None:
         applied = self._iterations()
         skipped = applied == self._applied
         self._applied = applied
@@ -47,7 +47,7 @@ class SkippedSteps(keras.callbacks.Callback):
                 "A lower --learning-rate or a --clip-norm helps, in a new run"
             )
 
-    def on_epoch_end(self, epoch, logs=None):
+    def on_epoch_end(self, epoch: int, logs: dict | None = None) -> None:
         skipped = self.checkpoint.state.skipped_steps
         if logs is not None and (skipped or self.limit is None):
             logs["skipped_steps"] = skipped

@@ -25,11 +25,11 @@ class StopOnSignal(keras.callbacks.Callback):
         self.checkpoint = checkpoint
         self.signals = signals
 
-    def on_train_batch_end(self, batch, logs=None):
+    def on_train_batch_end(self, batch: int, logs: dict | None = None) -> None:
         if batch + 1 < self.params["steps"]:
             self._stop_if_asked()
 
-    def on_epoch_end(self, epoch, logs=None):
+    def on_epoch_end(self, epoch: int, logs: dict | None = None) -> None:
         self._stop_if_asked()
 
     def _stop_if_asked(self):

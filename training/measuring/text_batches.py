@@ -5,6 +5,7 @@ import dataclasses
 import pathlib
 import tempfile
 from collections.abc import Iterator
+from typing import Any
 
 import keras_hub
 import numpy as np
@@ -28,7 +29,7 @@ class PackedText:
     masking: Masking
 
 
-def input_length(recipe, longest: int) -> int:
+def input_length(recipe: Any, longest: int) -> int:
     """Returns the length of inputs that a recipe asks for.
 
     Args:

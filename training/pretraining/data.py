@@ -85,7 +85,7 @@ def prepare_data(
     corpora: tuple[Corpus, Corpus],
     tokenizer: keras_hub.tokenizers.Tokenizer | None,
     run: RunDirectory,
-):
+) -> None:
     """Packs the corpora, with a vocabulary of their own if there is none."""
     if tokenizer is None:
         tokenizer = family_named(recipe.backbone).train_tokenizer(

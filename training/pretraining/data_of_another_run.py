@@ -54,7 +54,7 @@ def find_packed(
     return packed
 
 
-def link_packed(packed: RunDirectory, run: RunDirectory):
+def link_packed(packed: RunDirectory, run: RunDirectory) -> None:
     """Gives a run the tokenizer and the packed text of another one."""
     save_tokenizer(load_tokenizer(packed.tokenizer), run.tokenizer)
     for source, path in (

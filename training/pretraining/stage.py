@@ -4,6 +4,7 @@ import contextlib
 
 import keras
 import keras_hub
+import tensorflow as tf
 from tqdm import tqdm
 
 from keras_pkm.callbacks import MemoryUsageMonitor
@@ -33,7 +34,7 @@ _MONITORED = 33
 def build_model(
     recipe: PretrainingRecipe,
     data: PretrainingData,
-    strategy,
+    strategy: tf.distribute.Strategy,
     stage: Stage,
     start: keras_hub.models.MaskedLM | None,
 ) -> keras_hub.models.MaskedLM:

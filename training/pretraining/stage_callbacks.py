@@ -40,13 +40,13 @@ class EvaluateHeldOut(keras.callbacks.Callback):
         self._tokens_per_step = tokens_per_step
         self._throughput = _Throughput()
 
-    def on_epoch_begin(self, epoch, logs=None):
+    def on_epoch_begin(self, epoch: int, logs: dict | None = None) -> None:
         self._throughput.pause()
 
-    def on_train_batch_end(self, batch, logs=None):
+    def on_train_batch_end(self, batch: int, logs: dict | None = None) -> None:
         self._throughput.count()
 
-    def on_epoch_end(self, epoch, logs=None):
+    def on_epoch_end(self, epoch: int, logs: dict | None = None) -> None:
         self.evaluation = self._evaluate()
         logs["val_perplexity"] = self.evaluation.perplexity
         progress = self.checkpoint.state
@@ -82,7 +82,7 @@ class SavePresets(keras.callbacks.Callback):
         self.last = last
         self.best = best
 
-    def on_epoch_end(self, epoch, logs=None):
+    def on_epoch_end(self, epoch: int, logs: dict | None = None) -> None:
         save_preset(self.model, self.preprocessor, self.last)
         progress = self.checkpoint.state
         if self.best and logs["val_perplexity"] < progress.lowest:
