@@ -41,6 +41,7 @@ ROWS = [
 ]
 MOST_FILES = 16
 MOST_LINES = 300
+MOST_LINES_OF_A_COMMAND = 80
 
 
 def modules():
@@ -128,6 +129,13 @@ def test_rooms_and_files_stay_small():
         for path in folder.glob("*.py"):
             lines = path.read_text(encoding="utf-8").count("\n")
             assert lines <= MOST_LINES, f"{path} has {lines} lines"
+
+
+def test_commands_are_thin():
+    for folder in ("training", "export"):
+        for path in (ROOT / folder).glob("*.py"):
+            lines = path.read_text(encoding="utf-8").count("\n")
+            assert lines <= MOST_LINES_OF_A_COMMAND, path
 
 
 def test_no_circles():
