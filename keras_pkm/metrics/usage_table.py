@@ -12,7 +12,7 @@ COLUMNS = (
 )
 
 
-def memory_usage_cells(figures: dict, num_slots: int) -> list[str]:
+def memory_usage_cells(figures: dict[str, float], num_slots: int) -> list[str]:
     """Returns the cells of one memory, those of `COLUMNS`.
 
     Args:
@@ -31,12 +31,14 @@ def memory_usage_cells(figures: dict, num_slots: int) -> list[str]:
     ]
 
 
-def has_few_reads(figures: dict, num_slots: int) -> bool:
+def has_few_reads(figures: dict[str, float], num_slots: int) -> bool:
     """Whether there are too few reads to tell how much of a memory is used."""
     return figures["top1_reads"] < 5 * num_slots
 
 
-def format_memory_usage(usage: dict, num_slots: int) -> list[str]:
+def format_memory_usage(
+    usage: dict[int, dict[str, float]], num_slots: int
+) -> list[str]:
     """Returns the lines of a table of memory usage, none if there is no memory.
 
     Args:

@@ -1,8 +1,12 @@
 """Masked language modeling: which tokens stood where the masks are."""
 
+from typing import Any
+
 import keras
 import keras_hub
 
+from keras_pkm.models.checkpoint_readers import CheckpointReader
+from keras_pkm.models.pkm_backbone import PKMBackbone
 from keras_pkm.models.pkm_bert_backbone import PKMBertBackbone
 from keras_pkm.models.pkm_distil_bert_backbone import PKMDistilBertBackbone
 from keras_pkm.models.pkm_roberta_backbone import PKMRobertaBackbone
@@ -16,12 +20,17 @@ class PKMMaskedLM(PKMTask):
     DistilBERT's is 1e-12, as that of their backbones.
     """
 
-    def __init__(self, backbone, preprocessor=None, **kwargs):
+    def __init__(
+        self,
+        backbone: PKMBackbone,
+        preprocessor: keras_hub.models.Preprocessor | None = None,
+        **kwargs: Any,
+    ):
         super().__init__(backbone, preprocessor=preprocessor, **kwargs)
         norm = self.masked_lm_head._intermediate_layer_norm
         norm.epsilon = backbone.layer_norm_epsilon
 
-    def _load_checkpoint(self, reader):
+    def _load_checkpoint(self, reader: CheckpointReader) -> None:
         if self.backbone.activation != "gelu":
             raise ValueError(
                 f"'{reader.path}' must have the activation 'gelu' for its "

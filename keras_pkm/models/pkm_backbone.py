@@ -3,9 +3,13 @@
 import json
 import logging
 import pathlib
+from collections.abc import Iterable
+from typing import Any
+from typing import Self
 
 import keras
 import keras_hub
+import tensorflow as tf
 
 from keras_pkm.layers.pkm_transformer_encoder import BLOCKS
 from keras_pkm.layers.pkm_transformer_encoder import PKMTransformerEncoder
@@ -17,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 
 @keras.saving.register_keras_serializable("keras_pkm", name="gelu_approximate")
-def _gelu_approximate(x):
+def _gelu_approximate(x: tf.Tensor) -> tf.Tensor:
     """The tanh approximation, that of Google's BERT."""
     return keras.activations.gelu(x, approximate=True)
 
@@ -46,28 +50,28 @@ class PKMBackbone(keras_hub.models.Backbone):
         embeddings_name: The name of the layer of both embeddings.
     """
 
-    plain_cls = None
-    hugging_face_family = None
-    input_names = ("token_ids", "padding_mask")
+    plain_cls: type[keras_hub.models.Backbone]
+    hugging_face_family: str
+    input_names: tuple[str, ...] = ("token_ids", "padding_mask")
     default_activation = "gelu"
     layer_norm_epsilon = 1e-12
-    embeddings_name = None
+    embeddings_name: str | None = None
 
     def __init__(
         self,
-        vocabulary_size,
-        num_layers,
-        num_heads,
-        hidden_dim,
-        intermediate_dim,
-        dropout=0.1,
-        max_sequence_length=512,
-        activation=None,
-        memory_layers=(),
-        memory_block="resm",
-        memory=None,
-        dtype=None,
-        **kwargs,
+        vocabulary_size: int,
+        num_layers: int,
+        num_heads: int,
+        hidden_dim: int,
+        intermediate_dim: int,
+        dropout: float = 0.1,
+        max_sequence_length: int = 512,
+        activation: str | None = None,
+        memory_layers: Iterable[int] = (),
+        memory_block: str = "resm",
+        memory: dict[str, Any] | None = None,
+        dtype: str | keras.DTypePolicy | None = None,
+        **kwargs: Any,
     ):
         activation = activation or self.default_activation
         memory_layers = check_memory_layers(memory_layers, num_layers)
@@ -132,7 +136,11 @@ class PKMBackbone(keras_hub.models.Backbone):
             **kwargs,
         )
 
-    def _embed(self, inputs, dtype):
+    def _embed(
+        self,
+        inputs: dict[str, keras.KerasTensor],
+        dtype: str | keras.DTypePolicy | None,
+    ) -> keras.KerasTensor:
         """Makes the layers below the encoder; returns their output.
 
         Args:
@@ -154,12 +162,18 @@ class PKMBackbone(keras_hub.models.Backbone):
         x = self.embeddings(inputs["token_ids"])
         return self._normalize_embeddings(x, dtype)
 
-    def _finish(self, sequence_output, dtype):
+    def _finish(
+        self,
+        sequence_output: keras.KerasTensor,
+        dtype: str | keras.DTypePolicy | None,
+    ) -> keras.KerasTensor | dict[str, keras.KerasTensor]:
         """The model's outputs, made of the last encoder layer's."""
         del dtype
         return sequence_output
 
-    def _normalize_embeddings(self, x, dtype):
+    def _normalize_embeddings(
+        self, x: keras.KerasTensor, dtype: str | keras.DTypePolicy | None
+    ) -> keras.KerasTensor:
         self.embeddings_layer_norm = keras.layers.LayerNormalization(
             epsilon=self.layer_norm_epsilon,
             dtype=dtype,
@@ -171,7 +185,9 @@ class PKMBackbone(keras_hub.models.Backbone):
         return self.embeddings_dropout(self.embeddings_layer_norm(x))
 
     @property
-    def memory_outputs(self):
+    def memory_outputs(
+        self,
+    ) -> dict[int, tuple[keras.KerasTensor, keras.KerasTensor]]:
         """The symbolic memory access `(slots, weights)` of each memory layer.
 
         A dict, keyed by the layer's number, counted from 1. It is not part of
@@ -187,13 +203,13 @@ class PKMBackbone(keras_hub.models.Backbone):
     @classmethod
     def from_backbone(
         cls,
-        backbone,
-        memory_layers,
-        memory_block="resm",
-        memory=None,
-        dtype=None,
-        **kwargs,
-    ):
+        backbone: keras_hub.models.Backbone,
+        memory_layers: Iterable[int],
+        memory_block: str = "resm",
+        memory: dict[str, Any] | None = None,
+        dtype: str | keras.DTypePolicy | None = None,
+        **kwargs: Any,
+    ) -> Self:
         """Adds memory to a plain model: the paper's "+Init".
 
         The weights of `backbone` are copied, the memories are initialized
@@ -244,7 +260,9 @@ class PKMBackbone(keras_hub.models.Backbone):
         return with_memory
 
     @classmethod
-    def from_preset(cls, preset, load_weights=True, **kwargs):
+    def from_preset(
+        cls, preset: str, load_weights: bool = True, **kwargs: Any
+    ) -> Self:
         """Loads a preset, of this class or of its plain counterpart.
 
         A plain preset gets its memory here, by `from_backbone`; so does a
@@ -295,7 +313,9 @@ class PKMBackbone(keras_hub.models.Backbone):
             )
         return backbone
 
-    def save_to_preset(self, preset_dir, max_shard_size=10):
+    def save_to_preset(
+        self, preset_dir: str, max_shard_size: float = 10
+    ) -> None:
         """Saves the backbone as a preset.
 
         The preset names the dtype of the weights, as float32, not a mixed
@@ -315,7 +335,7 @@ class PKMBackbone(keras_hub.models.Backbone):
         )
         path.write_text(json.dumps(config, indent=4))
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         config = super().get_config()
         config.update(
             {
@@ -335,6 +355,6 @@ class PKMBackbone(keras_hub.models.Backbone):
         return config
 
 
-def initializer():
+def initializer() -> keras.initializers.Initializer:
     """A fresh initializer of kernels and embeddings, BERT's."""
     return keras.initializers.TruncatedNormal(stddev=0.02)

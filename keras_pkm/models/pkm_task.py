@@ -1,5 +1,9 @@
 """What the tasks of all backbones with memory have in common."""
 
+from typing import Any
+from typing import Self
+
+from keras_pkm.models.checkpoint_readers import CheckpointReader
 from keras_pkm.models.checkpoint_readers import open_checkpoint
 from keras_pkm.trainers.distributed_training import DistributedTraining
 
@@ -13,7 +17,9 @@ class PKMTask(DistributedTraining):
     """
 
     @classmethod
-    def from_preset(cls, preset, load_weights=True, **kwargs):
+    def from_preset(
+        cls, preset: str, load_weights: bool = True, **kwargs: Any
+    ) -> Self:
         """Loads a task from a preset.
 
         A local Hugging Face directory gives the backbone and the preprocessor;
@@ -55,5 +61,5 @@ class PKMTask(DistributedTraining):
             task._load_checkpoint(reader)
         return task
 
-    def _load_checkpoint(self, reader):
+    def _load_checkpoint(self, reader: CheckpointReader) -> None:
         reader.load_weights(self.backbone, optional=("pooled_dense/",))

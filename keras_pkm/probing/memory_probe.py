@@ -1,6 +1,7 @@
 """Measures how a model uses its memories on some data."""
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 from keras_pkm.metrics.memory_usage import MemoryUsage
@@ -35,7 +36,7 @@ class MemoryProbe:
     ([2, 4], 96)
     """
 
-    def __init__(self, backbone):
+    def __init__(self, backbone: keras.Model):
         self.backbone = backbone
         self._strategy = backbone.distribute_strategy
         self._accesses = keras.Model(backbone.inputs, backbone.memory_outputs)
@@ -46,7 +47,7 @@ class MemoryProbe:
             reduce_retracing=True,
         )
 
-    def _count(self, features):
+    def _count(self, features: dict[str, tf.Tensor]) -> None:
         features = {name: features[name] for name in self.backbone.input}
         accesses = self._accesses(features, training=False)
         for number, (slots, weights) in accesses.items():
@@ -54,7 +55,7 @@ class MemoryProbe:
                 slots, weights, padding_mask=features["padding_mask"]
             )
 
-    def measure(self, data):
+    def measure(self, data: tf.data.Dataset) -> dict[int, dict[str, float]]:
         """Measures the use of each memory over `data`.
 
         Args:
@@ -75,14 +76,14 @@ class MemoryProbe:
         return usage_figures(self._metrics)
 
     @property
-    def counts(self):
+    def counts(self) -> dict[int, dict[str, np.ndarray]]:
         """What the last measurement counted, `MemoryUsage.counts` by layer."""
         return {
             number: metric.counts for number, metric in self._metrics.items()
         }
 
 
-def usage_metrics(backbone):
+def usage_metrics(backbone: keras.Model) -> dict[int, MemoryUsage]:
     """A fresh `MemoryUsage` for each memory layer, counted from 1."""
     return {
         number: MemoryUsage(
@@ -92,7 +93,9 @@ def usage_metrics(backbone):
     }
 
 
-def usage_figures(metrics):
+def usage_figures(
+    metrics: dict[int, MemoryUsage],
+) -> dict[int, dict[str, float]]:
     """The results of such metrics as Python numbers."""
     return {
         number: {

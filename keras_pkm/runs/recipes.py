@@ -3,15 +3,19 @@
 import dataclasses
 import json
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 from typing import Any
 from typing import TypeVar
 
 from keras_pkm.runs.user_error import UserError
 
-Recipe = TypeVar("Recipe")
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+Recipe = TypeVar("Recipe", bound="DataclassInstance")
 
 
-def recipe_as_json(recipe: Any) -> dict:
+def recipe_as_json(recipe: Any) -> dict[str, Any]:
     """Returns the fields of a recipe as a JSON file holds them.
 
     Args:
@@ -22,7 +26,7 @@ def recipe_as_json(recipe: Any) -> dict:
 
 
 def recipe_from_json(
-    stored: dict, kind: type[Recipe], path: str, flag: str
+    stored: dict[str, Any], kind: type[Recipe], path: str, flag: str
 ) -> Recipe:
     """Returns a stored recipe as the dataclass that it was.
 
@@ -60,7 +64,7 @@ def field_names(recipe: Any, but: Iterable[str] = ()) -> list[str]:
 
 
 def recipe_differences(
-    stored: dict, recipe: Any, names: Iterable[str]
+    stored: dict[str, Any], recipe: Any, names: Iterable[str]
 ) -> list[str]:
     """Describes the fields in which a stored recipe differs from another one.
 

@@ -149,7 +149,7 @@ class RunDirectory:
             )
         )
 
-    def read_recipe(self, flag: str = "--model") -> dict:
+    def read_recipe(self, flag: str = "--model") -> dict[str, Any]:
         """Returns the recipe as it is stored.
 
         Raises:
@@ -157,7 +157,7 @@ class RunDirectory:
         """
         return read_json(self.recipe, flag)
 
-    def read_results(self, flag: str = "--model") -> dict:
+    def read_results(self, flag: str = "--model") -> dict[str, Any]:
         """Returns the final figures, none as long as the run goes on.
 
         Raises:
@@ -165,7 +165,7 @@ class RunDirectory:
         """
         return read_json(self.results, flag, default={})
 
-    def write_results(self, results: dict, table: str) -> None:
+    def write_results(self, results: dict[str, Any], table: str) -> None:
         """Writes the final figures as a table, then as JSON, which ends a run.
 
         Args:
@@ -236,7 +236,7 @@ class RunDirectory:
                 f"an unfinished run of another recipe ({'; '.join(found)})"
             )
 
-    def _taken(self, what):
+    def _taken(self, what: str) -> UserError:
         return UserError(
             f"--run-dir must be new, empty, or hold an unfinished run of the "
             f"same recipe, but '{self.root}' holds {what}: pass another one, "
