@@ -134,8 +134,10 @@ class MemoryUsageMonitor(keras.callbacks.Callback):
             number: MemoryStaleness(len(counts["top1"]))
             for number, counts in probe.counts.items()
         }
+        if not self.counts_dir:
+            return
         done = self._iterations()
-        for step in list_slot_counts(self.counts_dir or ""):
+        for step in list_slot_counts(self.counts_dir):
             # Those of later steps are from before an interruption: training
             # went on from an earlier checkpoint, and will replace them.
             if step <= done:

@@ -121,3 +121,17 @@ def test_counts_and_staleness(task, held_out, tmp_path):
     restored.on_train_begin()
     for number, metric in restored.staleness.items():
         assert metric.last_steps.max() == 3
+
+
+def test_without_a_directory_no_counts_are_read(
+    task, held_out, tmp_path, monkeypatch
+):
+    """Not even those of another run in the current directory."""
+    fit(task, MemoryUsageMonitor(held_out, counts_dir=tmp_path), epochs=1)
+    assert list_slot_counts(tmp_path) == [3]
+    monkeypatch.chdir(tmp_path)
+    monitor = MemoryUsageMonitor(held_out)
+    monitor.set_model(task)
+    monitor.on_train_begin()
+    for metric in monitor.staleness.values():
+        assert metric.last_steps.max() == -1
