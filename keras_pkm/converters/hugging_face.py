@@ -242,4 +242,10 @@ def open_hugging_face_directory(
     """Opens a directory of transformers; returns None for anything else."""
     if not is_hugging_face_directory(preset):
         return None
+    if kind is None:
+        raise ValueError(
+            "A class for any backbone loads presets of keras-hub only. "
+            f"Received: '{preset}', a directory of transformers. Use the class "
+            "of its kind of model, such as `PKMBertQuestionAnswerer`."
+        )
     return HuggingFaceDirectory(preset, kind)

@@ -56,13 +56,15 @@ def open_checkpoint(path: str, kind: str | None) -> CheckpointReader | None:
 
     Args:
         path: What `from_preset` was called with.
-        kind: The kind of model: `hugging_face_family` of the backbone.
+        kind: The kind of model: `hugging_face_family` of the backbone, or None
+            for a class that takes any backbone.
 
     Returns:
         A `CheckpointReader`, or None where no registered format fits.
 
     Raises:
-        ValueError: it is a checkpoint of another kind of model.
+        ValueError: it is a checkpoint of another kind of model, or `kind` is
+            None.
     """
     for opener in _OPENERS:
         reader = opener(path, kind)
