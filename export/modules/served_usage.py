@@ -5,9 +5,8 @@ import dataclasses
 from tqdm import tqdm
 
 from export.smaller.text_inputs import read_lines
-from keras_pkm.metrics import MemoryUsage
-from keras_pkm.probing.memory_probe import usage_figures
 from keras_pkm.probing.served_model import ServedModel
+from keras_pkm.probing.usage_counter import UsageCounter
 from keras_pkm.runs.user_error import UserError
 
 
@@ -53,13 +52,8 @@ def measure_usage(recipe: UsageRecipe) -> tuple[dict, int]:
         lines[first : first + recipe.batch_size]
         for first in range(0, len(lines), recipe.batch_size)
     ]
-    metrics = {}
+    usage = None
     for access in model.read(tqdm(batches, "Usage", disable=None)):
-        if not metrics:
-            metrics = {
-                number: MemoryUsage(num_slots)
-                for number, num_slots in access.num_slots.items()
-            }
-        for number, (slots, weights) in access.memories.items():
-            metrics[number].update_state(slots, weights, access.is_token)
-    return usage_figures(metrics), max(access.num_slots.values())
+        usage = usage or UsageCounter(access.num_slots)
+        usage.update(access.memories, access.is_token)
+    return usage.figures, max(usage.num_slots.values())

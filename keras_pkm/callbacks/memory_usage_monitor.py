@@ -15,6 +15,7 @@ from keras_pkm.callbacks.slot_counts import list_slot_counts
 from keras_pkm.callbacks.slot_counts import read_slot_counts
 from keras_pkm.callbacks.slot_counts import write_slot_counts
 from keras_pkm.metrics.memory_staleness import MemoryStaleness
+from keras_pkm.metrics.numbers import result_numbers
 from keras_pkm.probing.memory_probe import MemoryProbe
 
 
@@ -194,10 +195,7 @@ class MemoryUsageMonitor(keras.callbacks.Callback):
                 self._write_summaries(counts)
 
     def _staleness_of(self, number: int) -> dict[str, float]:
-        return {
-            name: value.numpy().item()
-            for name, value in self.staleness[number].result().items()
-        }
+        return result_numbers(self.staleness[number])
 
     def _write_summaries(self, counts: Counts) -> None:
         for name, value in self._figures.items():

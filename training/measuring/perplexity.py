@@ -9,8 +9,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from keras_pkm.probing.memory_probe import usage_figures
-from keras_pkm.probing.memory_probe import usage_metrics
+from keras_pkm.probing.usage_counter import UsageCounter
 
 
 @dataclasses.dataclass(frozen=True)
@@ -88,7 +87,7 @@ class MaskedLMEvaluator:
         )
         self._strategy = task.distribute_strategy
         with self._strategy.scope():
-            self._usage = usage_metrics(backbone)
+            self._usage = UsageCounter.of_backbone(backbone)
         self._step_everywhere = tf.function(
             lambda *batch: self._strategy.gather(
                 self._strategy.run(self._step, batch), axis=0
@@ -102,10 +101,7 @@ class MaskedLMEvaluator:
         nll = tf.nn.sparse_softmax_cross_entropy_with_logits(
             labels, tf.cast(found["logits"], "float32")
         )
-        for number, (slots, read_weights) in found["memories"].items():
-            self._usage[number].update_state(
-                slots, read_weights, padding_mask=features["padding_mask"]
-            )
+        self._usage.update(found["memories"], features["padding_mask"])
         weights = tf.cast(weights, "float64")
         nll = tf.cast(nll, "float64")
         sums = (tf.reduce_sum(part, -1) for part in (nll * weights, weights))
@@ -122,8 +118,7 @@ class MaskedLMEvaluator:
                 replicas they must divide by these.
             progress: wraps the batches.
         """
-        for metric in self._usage.values():
-            metric.reset_state()
+        self._usage.reset()
         if self._strategy.num_replicas_in_sync > 1:
             batches = self._strategy.experimental_distribute_dataset(batches)
         sums = [self._step_everywhere(*batch) for batch in progress(batches)]
@@ -131,6 +126,6 @@ class MaskedLMEvaluator:
         return Evaluation(
             nll[tokens > 0],
             tokens[tokens > 0],
-            usage_figures(self._usage),
-            max((part.num_slots for part in self._usage.values()), default=0),
+            self._usage.figures,
+            max(self._usage.num_slots.values(), default=0),
         )
