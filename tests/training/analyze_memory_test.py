@@ -178,7 +178,9 @@ def test_staleness_and_curves(report, work):
         epochs = [float(row["perplexity"]) for row in csv.DictReader(file)]
     for epoch, mean in enumerate(epochs):
         pair = [value for _, value in curves["training"]][2 * epoch :][:2]
-        assert np.prod(pair) ** 0.5 == pytest.approx(mean, rel=1e-4)
+        # Keras logs a step's perplexity as the mean of both devices', and an
+        # epoch's over all tokens; tests/training/resume_test.py has one device.
+        assert np.prod(pair) ** 0.5 == pytest.approx(mean, rel=1e-3)
 
 
 def test_classes(report, work):

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 
+import numpy as np
 import pytest
 
 from benchmarks.kill_and_resume import ROOT
@@ -163,6 +164,14 @@ def test_a_stopped_run_goes_on_exactly(tiny_run, tmp_path, monkeypatch):
         for directory in (whole, parts)
     )
     assert actual == expected
+
+    steps = read_rows(whole / "logs" / "resm-perplexity.csv", "step")
+    perplexities = np.array([float(row["perplexity"]) for row in steps])
+    means = np.exp(np.log(perplexities).reshape(-1, 3).mean(1))
+    epochs = read_rows(whole / "logs" / "resm.csv", "epoch")
+    np.testing.assert_allclose(
+        means, [float(row["perplexity"]) for row in epochs], rtol=1e-4
+    )
 
 
 @pytest.mark.parametrize("precision", ["float32", "mixed_float16"])

@@ -96,7 +96,7 @@ def write_glue(path, counts=(64, 11)):
     directory.mkdir(parents=True)
     for split, count in zip(("train", "dev"), counts):
         rows = [
-            f"{'bat' if i % 3 else 'cing den'} fould\t{i % 2}\n"
+            f"{'bat' if i % 2 else 'cing den'} fould\t{i % 2}\n"
             for i in range(count)
         ]
         (directory / f"{split}.tsv").write_text(

@@ -31,7 +31,9 @@ def presets(tmp_path_factory, tokenizer):
         keras.utils.set_random_seed(0)
         task = models.PKMBertMaskedLM(
             models.PKMBertBackbone(
-                **SIZES, memory_layers=memory_layers, memory=MEMORY
+                **{**SIZES, "num_layers": 2},
+                memory_layers=memory_layers,
+                memory=MEMORY,
             )
         )
         preprocessor = keras_hub.models.BertMaskedLMPreprocessor(
