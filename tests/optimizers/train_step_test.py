@@ -56,10 +56,14 @@ def state(task):
 @pytest.mark.parametrize(
     "options",
     [
-        {},
         {"global_clipnorm": 0.05},
-        {"clipnorm": 0.01, "reduction": "dense"},
-        {"clipvalue": 1e-3, "weight_decay": 0.1},
+        pytest.param({}, marks=pytest.mark.slow),
+        pytest.param(
+            {"clipnorm": 0.01, "reduction": "dense"}, marks=pytest.mark.slow
+        ),
+        pytest.param(
+            {"clipvalue": 1e-3, "weight_decay": 0.1}, marks=pytest.mark.slow
+        ),
     ],
 )
 def test_two_devices_train_as_one(mirrored, options):
@@ -150,7 +154,10 @@ def test_nan_in_the_inputs_of_one_replica_changes_nothing(
     assert not np.array_equal(components(table), before[table.path])
 
 
-@pytest.mark.parametrize("precision", ["float32", "mixed_float16"])
+@pytest.mark.parametrize(
+    "precision",
+    ["mixed_float16", pytest.param("float32", marks=pytest.mark.slow)],
+)
 def test_a_nan_loss_leaves_a_task_s_moving_statistics(mirrored, precision):
     """The memories' inputs are fine: the NaN comes after them."""
     rng = fresh_rng()
@@ -188,10 +195,12 @@ def fitted_graph(model, batch):
 @pytest.mark.parametrize(
     "precision, devices, wrap",
     [
-        ("float32", 1, None),
         ("mixed_bfloat16", 1, None),
-        ("float32", 2, None),
-        ("mixed_float16", 2, LossScaleOptimizer),
+        pytest.param("float32", 1, None, marks=pytest.mark.slow),
+        pytest.param("float32", 2, None, marks=pytest.mark.slow),
+        pytest.param(
+            *("mixed_float16", 2, LossScaleOptimizer), marks=pytest.mark.slow
+        ),
     ],
 )
 def test_no_op_of_the_train_step_has_the_table_s_rows(

@@ -35,7 +35,11 @@ def trained(strategy, batches, parts, normalization="layer", **options):
 
 
 @pytest.mark.parametrize(
-    "devices, options", [(1, {}), (2, {"global_clipnorm": 0.05})]
+    "devices, options",
+    [
+        (2, {"global_clipnorm": 0.05}),
+        pytest.param(1, {}, marks=pytest.mark.slow),
+    ],
 )
 def test_parts_train_as_the_whole(devices, options, mirrored):
     rng = fresh_rng()
@@ -43,7 +47,7 @@ def test_parts_train_as_the_whole(devices, options, mirrored):
     one = tf.distribute.get_strategy()
     whole, expected_logs = trained(one, batches, 1, **options)
     parts, logs = trained(
-        mirrored if devices == 2 else one, batches, 4, **options
+        mirrored if devices == 2 else one, batches, 2, **options
     )
     for expected, actual in zip(whole.weights, parts.weights):
         if "query_projection/bias" in expected.path:
@@ -63,8 +67,8 @@ def test_a_bad_part_skips_the_step():
     good, bad = masked_batch(rng, batch=8), masked_batch(rng, batch=8)
     bad[2][5, 0] = np.nan
     one = tf.distribute.get_strategy()
-    expected, _ = trained(one, [good], 4, "batch")
-    actual, _ = trained(one, [good, bad], 4, "batch")
+    expected, _ = trained(one, [good], 2, "batch")
+    actual, _ = trained(one, [good, bad], 2, "batch")
     for old, new in zip(expected.weights, actual.weights):
         np.testing.assert_array_equal(old, new, err_msg=old.path)
 
