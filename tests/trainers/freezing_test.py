@@ -26,6 +26,16 @@ PATHS = {
         (("keys",), "resm"),
         (("queries",), "pkm"),
         (("values", "keys", "queries"), "resm"),
+        *(
+            pytest.param(parts, block, marks=pytest.mark.slow)
+            for parts, block in (
+                ((), "pkm"),
+                (("values",), "resm"),
+                (("keys",), "pkm"),
+                (("queries",), "resm"),
+                (("values", "keys", "queries"), "pkm"),
+            )
+        ),
     ],
 )
 def test_frozen_parts_stay_bit_for_bit(parts, block):

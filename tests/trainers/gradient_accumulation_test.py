@@ -35,19 +35,20 @@ def trained(strategy, batches, parts, normalization="layer", **options):
 
 
 @pytest.mark.parametrize(
-    "devices, options",
+    "devices, num_parts, options",
     [
-        (2, {"global_clipnorm": 0.05}),
-        pytest.param(1, {}, marks=pytest.mark.slow),
+        (2, 2, {"global_clipnorm": 0.05}),
+        pytest.param(1, 4, {}, marks=pytest.mark.slow),
+        pytest.param(2, 4, {"clipnorm": 0.05}, marks=pytest.mark.slow),
     ],
 )
-def test_parts_train_as_the_whole(devices, options, mirrored):
+def test_parts_train_as_the_whole(devices, num_parts, options, mirrored):
     rng = fresh_rng()
     batches = [masked_batch(rng, batch=16) for _ in range(3)]
     one = tf.distribute.get_strategy()
     whole, expected_logs = trained(one, batches, 1, **options)
     parts, logs = trained(
-        mirrored if devices == 2 else one, batches, 2, **options
+        mirrored if devices == 2 else one, batches, num_parts, **options
     )
     for expected, actual in zip(whole.weights, parts.weights):
         if "query_projection/bias" in expected.path:
