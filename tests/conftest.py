@@ -25,22 +25,25 @@ tf.config.set_logical_device_configuration(
 )
 
 
-# Those that take minutes, the longest first, so that with `-n 2` neither
-# process is left with one of them at the end.
+# The longest files first, so that with `-n 2` neither process is left with one
+# of them at the end. Those in the first lines are long because of slow tests.
 _LONGEST = (
-    "training/pretrain_test.py",
-    "models/families_test.py",
     "training/resume_test.py",
+    "training/reproduce_test.py",
     "benchmarks_test.py",
     "training/multi_worker_test.py",
-    "training/reproduce_test.py",
     "notebooks_test.py",
     "export/fresh_process_test.py",
-    "training/analyze_memory_test.py",
-    "training/finetune_test.py",
+    "training/pretrain_test.py",
+    "training/finetuning/finetune_test.py",
     "optimizers/train_step_test.py",
-    "export/any_text_test.py",
+    "models/families_test.py",
+    "models/tasks_test.py",
+    "models/question_answerer_preprocessor_test.py",
     "callbacks/training_checkpoint_test.py",
+    "training/analyze_memory_test.py",
+    "export/saved_model_test.py",
+    "docstrings_test.py",
 )
 
 
