@@ -8,6 +8,11 @@ import tensorflow as tf
 from keras import ops
 
 from keras_pkm.layers.masked_batch_normalization import MaskedBatchNormalization
+from keras_pkm.layers.memory_arguments import check_memory_sizes
+from keras_pkm.layers.memory_arguments import check_query_normalization
+from keras_pkm.layers.memory_arguments import dropout_rate
+from keras_pkm.layers.memory_arguments import positive_int
+from keras_pkm.layers.padding_mask import flatten_padding_mask
 from keras_pkm.ops.embedding_bag import embedding_bag
 from keras_pkm.ops.product_key_search import product_key_search
 
@@ -101,36 +106,17 @@ class ProductKeyMemory(keras.layers.Layer):
         **kwargs: Any,
     ):
         super().__init__(**kwargs)
-        self.num_sub_keys = _positive_int("num_sub_keys", num_sub_keys)
-        self.num_heads = _positive_int("num_heads", num_heads)
-        self.top_k = _positive_int("top_k", top_k)
-        self.key_dim = _positive_int("key_dim", key_dim)
+        self.num_sub_keys = positive_int("num_sub_keys", num_sub_keys)
+        self.num_heads = positive_int("num_heads", num_heads)
+        self.top_k = positive_int("top_k", top_k)
+        self.key_dim = positive_int("key_dim", key_dim)
         self.value_dim = (
-            None if value_dim is None else _positive_int("value_dim", value_dim)
+            None if value_dim is None else positive_int("value_dim", value_dim)
         )
-        self.query_dropout = _rate("query_dropout", query_dropout)
-        self.value_dropout = _rate("value_dropout", value_dropout)
-        if self.num_sub_keys**2 >= 2**31:
-            raise ValueError(
-                "`num_sub_keys` must be at most 46,340, because slots are "
-                f"int32 numbers. Received: num_sub_keys={num_sub_keys}."
-            )
-        if self.top_k > self.num_sub_keys:
-            raise ValueError(
-                "`top_k` must be at most `num_sub_keys`, because each half of "
-                "a query has no more sub-keys to choose from. Received: "
-                f"top_k={top_k}, num_sub_keys={num_sub_keys}."
-            )
-        if self.key_dim % 2:
-            raise ValueError(
-                "`key_dim` must be even, because each half of a query has its "
-                f"own sub-keys. Received: key_dim={key_dim}."
-            )
-        if query_normalization not in ("batch", "layer", None):
-            raise ValueError(
-                '`query_normalization` must be "batch", "layer" or None. '
-                f"Received: query_normalization={query_normalization!r}."
-            )
+        self.query_dropout = dropout_rate("query_dropout", query_dropout)
+        self.value_dropout = dropout_rate("value_dropout", value_dropout)
+        check_memory_sizes(self)
+        check_query_normalization(query_normalization)
         self._query_normalization = query_normalization
         self.query_normalization = self._make_query_normalization()
         self.supports_masking = True
@@ -217,7 +203,7 @@ class ProductKeyMemory(keras.layers.Layer):
         leading = ops.shape(inputs)[:-1]
         if padding_mask is None:
             padding_mask = getattr(inputs, "_keras_mask", None)
-        mask = self._flat_mask(inputs, padding_mask)
+        mask = flatten_padding_mask(inputs, padding_mask)
         tokens = ops.reshape(inputs, (-1, inputs.shape[-1]))
         if mask is not None:
             # Padding may hold anything, NaN included.
@@ -264,24 +250,6 @@ class ProductKeyMemory(keras.layers.Layer):
             queries = normalize(queries)
         return self.query_dropout_layer(queries, training=training)
 
-    def _flat_mask(
-        self, inputs: tf.Tensor, padding_mask: tf.Tensor | None
-    ) -> tf.Tensor | None:
-        if padding_mask is None:
-            return None
-        expected = tuple(inputs.shape[:-1])
-        received = tuple(padding_mask.shape)
-        if len(received) != len(expected) or any(
-            None not in sizes and sizes[0] != sizes[1]
-            for sizes in zip(received, expected)
-        ):
-            raise ValueError(
-                "`padding_mask` must have the shape of `inputs` without the "
-                f"last dimension, {expected}. Received: padding_mask of shape "
-                f"{received}."
-            )
-        return ops.reshape(ops.cast(padding_mask, "bool"), (-1,))
-
     def compute_output_shape(
         self, inputs_shape: tuple[int | None, ...]
     ) -> tuple[int | None, ...]:
@@ -321,19 +289,3 @@ class ProductKeyMemory(keras.layers.Layer):
             }
         )
         return config
-
-
-def _positive_int(name: str, value: int) -> int:
-    if isinstance(value, bool) or int(value) != value or value < 1:
-        raise ValueError(
-            f"`{name}` must be a positive integer. Received: {name}={value!r}."
-        )
-    return int(value)
-
-
-def _rate(name: str, value: float) -> float:
-    if not 0 <= value < 1:
-        raise ValueError(
-            f"`{name}` must be in [0, 1). Received: {name}={value!r}."
-        )
-    return float(value)

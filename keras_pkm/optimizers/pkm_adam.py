@@ -1,8 +1,6 @@
 """Adam with a learning rate and a row-sparse rule of its own for memories."""
 
 import functools
-import logging
-import re
 from collections.abc import Sequence
 from typing import Any
 from typing import TypeAlias
@@ -14,15 +12,11 @@ from keras import ops
 from keras_pkm.optimizers.row_sparse import Gradient
 from keras_pkm.optimizers.row_sparse import all_finite
 from keras_pkm.optimizers.row_sparse import clip_by_value
-from keras_pkm.optimizers.row_sparse import num_replicas
-from keras_pkm.optimizers.row_sparse import sum_over_replicas
-from keras_pkm.optimizers.row_sparse import to_slices
-from keras_pkm.optimizers.row_sparse import to_tensor
+from keras_pkm.optimizers.row_sparse import reduce_gradients
+from keras_pkm.optimizers.row_update import replica_component
 from keras_pkm.optimizers.row_update import update_read_rows
+from keras_pkm.optimizers.variable_groups import group_variables
 
-logger = logging.getLogger(__name__)
-
-_NEVER_DECAYED = re.compile(r"(^|/)(bias|gamma|beta)$")
 # Arguments of Adam that have no row-sparse form.
 _UNSUPPORTED = (
     "amsgrad",
@@ -176,39 +170,12 @@ class PKMAdam(keras.optimizers.Adam):
     def build(self, variables: Sequence[keras.Variable]) -> None:
         if self.built:
             return
-        groups: dict[str, list[keras.Variable]] = {
-            "memory": [],
-            "decayed": [],
-            "not decayed": [],
-        }
-        for variable in variables:
-            groups[self._group(variable)].append(variable)
-        if self.memory_pattern is not None and not groups["memory"]:
-            raise ValueError(
-                "`memory_pattern` must match the path of a trainable variable. "
-                f"Received: memory_pattern={self.memory_pattern!r}, which "
-                f"matches none of {len(variables)}. Pass "
-                "`memory_pattern=None` for a model without trainable values."
-            )
+        groups = group_variables(
+            variables, self.memory_pattern, self.weight_decay is not None
+        )
         super().build(variables)
         self._memory_keys = {self._var_key(v) for v in groups["memory"]}
         self._decayed_keys = {self._var_key(v) for v in groups["decayed"]}
-        for group, members in groups.items():
-            parameters = sum(v.shape.num_elements() for v in members)
-            logger.info(
-                "PKMAdam: %d variables, %s parameters: %s",
-                len(members),
-                f"{parameters:,}",
-                group,
-            )
-
-    def _group(self, variable: keras.Variable) -> str:
-        path = getattr(variable, "path", variable.name)
-        if self.memory_pattern and re.search(self.memory_pattern, path):
-            return "memory"
-        if self.weight_decay is None or _NEVER_DECAYED.search(path):
-            return "not decayed"
-        return "decayed"
 
     def _is_memory(self, variable: keras.Variable | tf.Variable) -> bool:
         return self._var_key(variable) in self._memory_keys
@@ -226,7 +193,11 @@ class PKMAdam(keras.optimizers.Adam):
         two devices than on one. As the sums are the same on all replicas, so
         is the decision to skip.
         """
-        grads = self._reduce(grads, trainable_variables)
+        grads = reduce_gradients(
+            grads,
+            [self._is_memory(variable) for variable in trainable_variables],
+            self.reduction,
+        )
         finite = all_finite(grads)
         grads = self._clip_gradients(grads)
         tf.__internal__.distribute.interim.maybe_merge_call(
@@ -237,25 +208,6 @@ class PKMAdam(keras.optimizers.Adam):
             [v.value for v in trainable_variables],
             self.learning_rate,
         )
-
-    def _reduce(
-        self, grads: list[Gradient], variables: list[keras.Variable]
-    ) -> list[Gradient]:
-        """Gradients summed over replicas: the tables' as slices."""
-        memory = [self._is_memory(variable) for variable in variables]
-        if num_replicas() > 1:
-            # Each replica's own repeats are summed first: less to send.
-            sparse = self.reduction == "sparse"
-            grads = sum_over_replicas(
-                [
-                    to_slices(grad) if is_memory and sparse else to_tensor(grad)
-                    for grad, is_memory in zip(grads, memory)
-                ]
-            )
-        return [
-            to_slices(grad) if is_memory else to_tensor(grad)
-            for grad, is_memory in zip(grads, memory)
-        ]
 
     def _clip_gradients(self, grads: list[Gradient]) -> list[Gradient]:
         if self.clipnorm:
@@ -310,8 +262,8 @@ class PKMAdam(keras.optimizers.Adam):
         learning_rate: tf.Tensor,
     ) -> None:
         del learning_rate  # that of all other variables
-        momentums = _component(self._momentums[index].value)
-        velocities = _component(self._velocities[index].value)
+        momentums = replica_component(self._momentums[index].value)
+        velocities = replica_component(self._velocities[index].value)
         step = tf.cast(self._iterations + 1, "float32")
         rate = ops.cast(self.memory_learning_rate, "float32")
         alpha = rate * tf.sqrt(1 - self.beta_2**step) / (1 - self.beta_1**step)
@@ -340,13 +292,3 @@ class PKMAdam(keras.optimizers.Adam):
             }
         )
         return config
-
-
-def _component(variable: tf.Variable) -> tf.Variable:
-    """The plain variable of the device that an update runs for.
-
-    Gathering from a distributed variable itself copies the whole of it.
-    """
-    if isinstance(variable, tf.distribute.DistributedValues):
-        return variable._get()
-    return variable

@@ -73,3 +73,30 @@ def _values(gradient: Gradient) -> tf.Tensor:
     if isinstance(gradient, tf.IndexedSlices):
         return gradient.values
     return gradient
+
+
+def reduce_gradients(
+    grads: Sequence[Gradient], is_memory: Sequence[bool], reduction: str
+) -> list[Gradient]:
+    """Returns gradients summed over replicas: those of tables as slices.
+
+    Args:
+        grads: The gradients of this replica.
+        is_memory: For each whether it is that of a value table.
+        reduction: `"sparse"` to send the rows of tables that were read,
+            `"dense"` to send the whole.
+    """
+    if num_replicas() > 1:
+        # Each replica's own repeats are summed first: less to send.
+        grads = sum_over_replicas(
+            [
+                to_slices(grad)
+                if of_memory and reduction == "sparse"
+                else to_tensor(grad)
+                for grad, of_memory in zip(grads, is_memory)
+            ]
+        )
+    return [
+        to_slices(grad) if of_memory else to_tensor(grad)
+        for grad, of_memory in zip(grads, is_memory)
+    ]

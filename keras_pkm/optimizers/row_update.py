@@ -48,3 +48,13 @@ def update_at_once(
     )
     for table, new in zip(tables, updated):
         table.scatter_update(tf.IndexedSlices(new, rows))
+
+
+def replica_component(variable: tf.Variable) -> tf.Variable:
+    """The plain variable of the device that an update runs for.
+
+    Gathering from a distributed variable itself copies the whole of it.
+    """
+    if isinstance(variable, tf.distribute.DistributedValues):
+        return variable._get()
+    return variable
