@@ -72,7 +72,9 @@ class Encoder:
             },
         )
 
-    def __call__(self, inputs, training=False):
+    def __call__(
+        self, inputs: dict[str, tf.Tensor], training: bool = False
+    ) -> dict:
         """Encodes tokens.
 
         Args:

@@ -215,6 +215,7 @@ def test_tasks_of_keras_hub_accept_it():
     x, labels, weights = masked_batch(rng)
     assert masked_lm(x).shape == (8, 3, 100)
     classifier = keras_hub.models.BertTextClassifier(tiny_backbone(), 4)
+    classifier.run_eagerly = True
     classifier.fit(
         features(rng),
         rng.integers(0, 4, 8),

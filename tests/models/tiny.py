@@ -14,6 +14,8 @@ SIZES = {
     "max_sequence_length": 20,
     "dropout": 0.0,
 }
+# For train steps as graphs, which take seconds to trace for each layer.
+ONE_LAYER = {"num_layers": 1, "memory_layers": (1,)}
 MEMORY = {"num_sub_keys": 11, "num_heads": 2, "top_k": 4, "key_dim": 8}
 
 

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from benchmarks.kill_and_resume import figures_of
-from benchmarks.kill_and_resume import finish
-from benchmarks.kill_and_resume import md5_of_variables
-from benchmarks.kill_and_resume import start
-from benchmarks.kill_and_resume import write_corpus
 from keras_pkm.runs.user_error import UserError
 from tests.markdown import squeezed
+from tests.soak.kill_and_resume import figures_of
+from tests.soak.kill_and_resume import finish
+from tests.soak.kill_and_resume import md5_of_variables
+from tests.soak.kill_and_resume import start
+from tests.soak.kill_and_resume import write_corpus
 from training.commands.strategy import check_tf_config
 from training.commands.strategy import create_strategy
 

@@ -11,14 +11,14 @@ import time
 import numpy as np
 import pytest
 
-from benchmarks.kill_and_resume import ROOT
-from benchmarks.kill_and_resume import SHORT_RUN
-from benchmarks.kill_and_resume import figures_of
-from benchmarks.kill_and_resume import finish
-from benchmarks.kill_and_resume import kill_when
-from benchmarks.kill_and_resume import md5_of_variables
-from benchmarks.kill_and_resume import start
-from benchmarks.kill_and_resume import write_corpus
+from tests.soak.kill_and_resume import ROOT
+from tests.soak.kill_and_resume import SHORT_RUN
+from tests.soak.kill_and_resume import figures_of
+from tests.soak.kill_and_resume import finish
+from tests.soak.kill_and_resume import kill_when
+from tests.soak.kill_and_resume import md5_of_variables
+from tests.soak.kill_and_resume import start
+from tests.soak.kill_and_resume import write_corpus
 from tests.training.tiny_run import TINY
 from training.fitting import resumable_fit
 from training.pretrain import main

@@ -1,6 +1,6 @@
 """Kills a pretraining run at random moments and checks how it goes on.
 
-    python benchmarks/kill_and_resume.py --kills 20 --strategy mirrored
+    python tests/soak/kill_and_resume.py --kills 20 --strategy mirrored
 
 A short run with dropout, two stages, memory, warm-up and mixed precision is
 killed with SIGKILL, started again, and run to its end, once for each kill. The
@@ -23,12 +23,12 @@ from typing import Literal
 
 if __name__ == "__main__":
     # A clone runs its own code, from any folder, installed or not.
-    sys.path[0] = str(pathlib.Path(__file__).resolve().parents[1])
+    sys.path[0] = str(pathlib.Path(__file__).resolve().parents[2])
 
 import tensorflow as tf
 import tyro
 
-ROOT = pathlib.Path(__file__).parents[1]
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 # The table is large for such a model: checkpoints take a while to be written.
 SHORT_RUN = (

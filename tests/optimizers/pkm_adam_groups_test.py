@@ -1,0 +1,143 @@
+"""Which variables have which rate and decay, and what a config holds."""
+
+import logging
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_pkm.optimizers import LinearWarmup
+from keras_pkm.optimizers import LossScaleOptimizer
+from keras_pkm.optimizers import PKMAdam
+from tests.contracts import check_config_round_trip
+from tests.optimizers.row_sparse import slices
+from tests.optimizers.row_sparse import table
+
+
+def test_weight_decay_spares_tables_biases_and_norms():
+    layer = keras.Sequential(
+        [
+            keras.Input((4,)),
+            keras.layers.Dense(4),
+            keras.layers.LayerNormalization(),
+            keras.layers.BatchNormalization(),
+        ]
+    )
+    for weight in layer.weights:
+        weight.assign(np.full(weight.shape, 2.0))
+    values = table(np.full((3, 4), 2.0))
+    variables = [*layer.trainable_variables, values]
+    results = []
+    for weight_decay in (None, 0.1):
+        for variable in variables:
+            variable.assign(np.full(variable.shape, 2.0))
+        optimizer = PKMAdam(0.5, 0.5, weight_decay=weight_decay)
+        gradients = [tf.ones(v.shape) for v in variables]
+        optimizer.apply(gradients, variables)
+        results.append([np.array(v) for v in variables])
+    for variable, without, decayed in zip(variables, *results):
+        if variable.name == "kernel":
+            # Decoupled: rate · decay · value, whatever the gradient.
+            np.testing.assert_allclose(
+                without - decayed, 0.5 * 0.1 * 2.0, rtol=1e-5
+            )
+        else:
+            np.testing.assert_array_equal(without, decayed)
+
+
+def test_equals_adamw_where_it_decays():
+    start = np.random.default_rng(1).normal(size=(4, 3)).astype("float32")
+    results = []
+    for optimizer in (
+        PKMAdam(0.1, weight_decay=0.2, memory_pattern=None),
+        keras.optimizers.AdamW(0.1, weight_decay=0.2),
+    ):
+        kernel = keras.Variable(start, name="kernel")
+        for _ in range(3):
+            optimizer.apply([tf.cos(kernel.value)], [kernel])
+        results.append(np.array(kernel))
+    np.testing.assert_allclose(*results, rtol=1e-6)
+
+
+def test_rates_of_their_own():
+    variables = [table(np.zeros((2, 1))), keras.Variable(np.zeros(1))]
+    optimizer = PKMAdam(
+        0.5, LinearWarmup(1.0, 0, 4), epsilon=1e-12, beta_1=0.0, beta_2=0.0
+    )
+    moved = []
+    for _ in range(3):
+        before = [np.array(v) for v in variables]
+        optimizer.apply([slices([0], [[1]], (2, 1)), tf.ones(1)], variables)
+        moved.append(
+            [
+                b[0].item() - np.array(v)[0].item()
+                for b, v in zip(before, variables)
+            ]
+        )
+    np.testing.assert_allclose(moved, [[1, 0.5], [0.75, 0.5], [0.5, 0.5]])
+    with pytest.raises(TypeError, match="is a schedule"):
+        optimizer.memory_learning_rate = 0.1
+    constant = PKMAdam(0.5, 0.25)
+    constant.memory_learning_rate = 0.125
+    assert constant.memory_learning_rate == 0.125
+
+
+def test_groups_are_logged_once(caplog):
+    kernel = keras.Variable(np.ones((2, 3)), name="kernel")
+    bias = keras.Variable(np.ones(3), name="bias")
+    variables = [table(np.ones((5, 4))), kernel, bias]
+    optimizer = PKMAdam(weight_decay=0.1)
+    with caplog.at_level(logging.INFO, "keras_pkm"):
+        optimizer.build(variables)
+        optimizer.build(variables)
+    assert caplog.messages == [
+        "PKMAdam: 1 variables, 20 parameters: memory",
+        "PKMAdam: 1 variables, 6 parameters: decayed",
+        "PKMAdam: 1 variables, 3 parameters: not decayed",
+    ]
+
+
+def test_a_pattern_that_matches_nothing_is_an_error():
+    kernel = keras.Variable(np.ones((2, 3)), name="kernel")
+    with pytest.raises(ValueError, match="`memory_pattern=None`"):
+        PKMAdam().build([kernel])
+    PKMAdam(memory_pattern=None).build([kernel])
+    with pytest.raises(ValueError, match="matches none of 1"):
+        PKMAdam(memory_pattern="tables").build([table(np.ones((2, 2)))])
+
+
+@pytest.mark.parametrize("memory_rate", [2e-3, LinearWarmup(1e-3, 2, 20)])
+def test_config(memory_rate):
+    optimizer = PKMAdam(
+        LinearWarmup(1e-4, 1, 10),
+        memory_rate,
+        beta_1=0.8,
+        beta_2=0.99,
+        epsilon=1e-6,
+        weight_decay=0.01,
+        global_clipnorm=2.0,
+        memory_pattern="values",
+        reduction="dense",
+        name="adam",
+    )
+    copy = check_config_round_trip(optimizer)
+    copy.build([keras.Variable(np.ones((2, 2)), name="values")])
+    assert float(copy.memory_learning_rate) == float(
+        optimizer.memory_learning_rate
+    )
+    whole = keras.saving.serialize_keras_object(optimizer)
+    assert isinstance(keras.saving.deserialize_keras_object(whole), PKMAdam)
+    wrapped = check_config_round_trip(LossScaleOptimizer(PKMAdam()))
+    assert isinstance(wrapped.inner_optimizer, PKMAdam)
+
+
+def test_impossible_arguments():
+    with pytest.raises(ValueError, match='`reduction` must be "sparse" or'):
+        PKMAdam(reduction="mean")
+    with pytest.raises(ValueError, match="`memory_learning_rate` must be"):
+        PKMAdam(memory_learning_rate="fast")
+    with pytest.raises(ValueError, match="Only one of `clipnorm`"):
+        PKMAdam(clipnorm=1.0, clipvalue=1.0)
+    with pytest.raises(TypeError, match="use_ema"):
+        PKMAdam(use_ema=True)
