@@ -26,7 +26,8 @@ def each(test, names):
 def test_a_graph_gives_what_eager_calls_give(name):
     """The tests of exports trace all other models."""
     model, inputs = built(name), inputs_of(name)
-    same_outputs(tf.function(model)(inputs), model(inputs))
+    graph = tf.function(model, autograph=False)
+    same_outputs(graph(inputs), model(inputs))
 
 
 @pytest.mark.parametrize("policy", ["float32", "mixed_bfloat16"])
@@ -45,7 +46,8 @@ def test_outputs_are_as_declared(name, policy, request):
 @each("xla", LAYERS)
 def test_xla_gives_what_eager_calls_give(name):
     model, inputs = built(name), inputs_of(name)
-    same_outputs(tf.function(model, jit_compile=True)(inputs), model(inputs))
+    graph = tf.function(model, autograph=False, jit_compile=True)
+    same_outputs(graph(inputs), model(inputs))
 
 
 def gradients(layer, inputs):
@@ -59,9 +61,9 @@ def gradients(layer, inputs):
     return [tf.convert_to_tensor(gradient) for gradient in found]
 
 
-@each("gradient_under_xla", LAYERS)
+@each("gradient_under_xla", ["MaskedBatchNormalization", "ProductKeyMemory"])
 def test_gradients_under_xla_are_right_or_refused(name):
-    """As in a train step of one's own."""
+    """As in a train step of one's own. The other layer holds these two."""
     layer, inputs = make_layer(name), inputs_of(name)
 
     @tf.function(jit_compile=True)

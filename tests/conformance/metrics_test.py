@@ -73,8 +73,7 @@ each = pytest.mark.parametrize("name", METRICS)
 
 def figures(metric):
     """The result as floats."""
-    result = metric.result()
-    return keras.tree.map_structure(lambda x: float(x), result)
+    return keras.tree.map_structure(float, metric.result())
 
 
 def expected(name):

@@ -38,11 +38,16 @@ def descent():
 
 
 def train(
-    name, strategy=None, dtype=None, optimizer=descent, **compile_arguments
+    name,
+    strategy=None,
+    dtype=None,
+    optimizer=descent,
+    make=make_model,
+    **compile_arguments,
 ):
     """Takes two steps, both on the table's one batch."""
     with strategy.scope() if strategy else contextlib.nullcontext():
-        model = make_model(name, dtype)
+        model = make(name, dtype)
         if name.endswith(("MaskedLM", "QuestionAnswerer")):
             freeze_pooler(model.backbone)
         model.compile(

@@ -37,5 +37,6 @@ def test_fit_in_mixed_precision(name):
     assert all(w.dtype == "float32" for w in training.model.weights)
     check_learned(training)
     losses = trained(name).losses
-    np.testing.assert_allclose(training.losses, losses, rtol=0.05)
+    # Queries that were rounded may find other slots.
+    np.testing.assert_allclose(training.losses, losses, rtol=0.25)
     assert training.losses != losses
