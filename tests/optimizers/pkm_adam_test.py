@@ -142,28 +142,28 @@ def test_clips_after_repeated_rows_are_summed(clip):
     assert not np.allclose(unclipped[0], results[0][0], rtol=1e-4)
 
 
-@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("where", ["table", "kernel"])
 @pytest.mark.parametrize("compiled", [False, True])
-def test_a_bad_step_is_skipped_and_training_goes_on(bad, where, compiled):
+def test_a_bad_step_is_skipped_and_training_goes_on(where, compiled):
     variables = [table(np.ones((4, 2))), keras.Variable(np.ones(3), name="k")]
     optimizer = PKMAdam(0.1, 0.1, weight_decay=0.1, global_clipnorm=1.0)
     optimizer.build(variables)
     apply = tf.function(optimizer.apply) if compiled else optimizer.apply
-    good = [slices([1], [[1, 1]], (4, 2)), tf.ones(3)]
+    good = [slices([1, 2], [[1, 1], [1, 1]], (4, 2)), tf.ones(3)]
     apply(good)
     watched = [*variables, *optimizer.variables]
-    before = [np.array(v) for v in watched]
-    worse = {
-        "table": [slices([0, 1], [[1, 1], [1, bad]], (4, 2)), tf.ones(3)],
-        "kernel": [good[0], tf.constant([1, bad, 1])],
-    }
-    apply(worse[where])
-    for old, variable in zip(before, watched):
-        np.testing.assert_array_equal(old, variable)
-    apply(good)
-    assert optimizer.iterations == 2
-    assert not np.array_equal(before[0], variables[0])
+    for number, bad in enumerate((np.nan, np.inf, -np.inf), start=2):
+        before = [np.array(v) for v in watched]
+        worse = {
+            "table": [slices([0, 1], [[1, 1], [1, bad]], (4, 2)), good[1]],
+            "kernel": [good[0], tf.constant([1, bad, 1])],
+        }
+        apply(worse[where])
+        for old, variable in zip(before, watched):
+            np.testing.assert_array_equal(old, variable)
+        apply(good)
+        assert optimizer.iterations == number
+        assert not np.array_equal(before[0], variables[0])
 
 
 def test_loss_scale_falls_on_bad_gradients():
