@@ -1,8 +1,10 @@
 """Every benchmark at toy size, in a process of its own, as it is used."""
 
+import ast
 import importlib.util
 import json
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -37,6 +39,7 @@ def run(script, arguments, output, rounds="--rounds 3"):
     return json.loads((output / f"{name}.json").read_text())
 
 
+@pytest.mark.slow
 def test_layer(tmp_path):
     report = run("layer.py", f"{LAYER} --tokens 16", tmp_path)
     assert report["threads"] > 0 and "tensorflow" in report["versions"]
@@ -48,6 +51,7 @@ def test_layer(tmp_path):
     assert any("SparseAdam" in name for name in against)
 
 
+@pytest.mark.slow
 def test_inference(tmp_path):
     sizes = f"{BERT.format('base')} {BERT.format('large')}"
     report = run("inference.py", f"{sizes} --batches 1 --length 8", tmp_path)
@@ -61,18 +65,21 @@ def test_inference(tmp_path):
     ]
 
 
+@pytest.mark.slow
 def test_training(tmp_path):
     sizes = BERT.format("sizes")
     report = run("training.py", f"{sizes} --batch 2 --length 8", tmp_path)
     assert len(report["rows"]) == 4
 
 
+@pytest.mark.slow
 def test_monitoring(tmp_path):
     sizes = f"{BERT.format('sizes')} --batch 2 --length 8"
     report = run("monitoring.py", f"{sizes} --steps 3 --held-out 5", tmp_path)
     assert report["rows"][0]["times slower"]
 
 
+@pytest.mark.slow
 def test_scaling(tmp_path):
     arguments = (
         f"{LAYER.replace('--sizes.num-sub-keys 8', '')} {BERT.format('bert')} "
@@ -83,6 +90,7 @@ def test_scaling(tmp_path):
     assert (tmp_path / "scaling.png").stat().st_size > 1000
 
 
+@pytest.mark.slow
 def test_formulations(tmp_path):
     report = run("formulations.py", f"{LAYER} --tokens 16", tmp_path)
     first = {}
@@ -90,6 +98,18 @@ def test_formulations(tmp_path):
         first.setdefault(row["part"], row["times slower"])
     assert len(first) == 7
     assert set(first.values()) == {"1 (1-1)"}
+
+
+def test_contenders_are_there():
+    """Scripts name them as text, which processes of their own look up."""
+    names = set()
+    for path in (ROOT / "benchmarks").glob("*.py"):
+        names |= set(re.findall(r'"(\w+_contenders)\.(\w+)"', path.read_text()))
+    assert len(names) > 5
+    for module, name in names:
+        path = ROOT / "benchmarks" / "contenders" / f"{module}.py"
+        tree = ast.parse(path.read_text())
+        assert name in {getattr(node, "name", None) for node in tree.body}
 
 
 def test_a_contender_that_fails_names_itself():
@@ -101,6 +121,7 @@ def test_a_contender_that_fails_names_itself():
         time_in_turn([broken], ["forward"], 1)
 
 
+@pytest.mark.slow
 def test_export_size(tmp_path):
     sizes = f"{BERT.format('base')} --length 8"
     report = run("export_size.py", sizes, tmp_path, rounds="")
@@ -112,6 +133,7 @@ def test_export_size(tmp_path):
     assert all(row["peak GB"] > 0 for row in rows.values())
 
 
+@pytest.mark.slow
 def test_export_accuracy(tmp_path):
     """A classifier that knows one word."""
     import tensorflow as tf

@@ -1,35 +1,49 @@
 """Two logical CPU devices for all tests, and the same seed for each."""
 
+import os
 import pathlib
 
 import keras
 import pytest
 import tensorflow as tf
 
+from tests.built_once import built_once
+from tests.training.tiny_run import build_tiny_run
+from tests.training.tiny_run import open_tiny_run
 from training.commands.host_memory import keep_host_memory
 
+if "PYTEST_XDIST_WORKER" in os.environ:
+    # As many threads as processes would wait for each other.
+    tf.config.threading.set_intra_op_parallelism_threads(1)
+    tf.config.threading.set_inter_op_parallelism_threads(1)
+    # Those that tests start, likewise.
+    os.environ["TF_NUM_INTRAOP_THREADS"] = "1"
+    os.environ["TF_NUM_INTEROP_THREADS"] = "1"
 tf.config.set_logical_device_configuration(
     tf.config.list_physical_devices("CPU")[0],
     [tf.config.LogicalDeviceConfiguration()] * 2,
 )
 
 
-# Those that take minutes, the longest first, so that with `-n 2` neither
-# process is left with one of them at the end.
+# The longest files first, so that with `-n 2` neither process is left with one
+# of them at the end. Those in the first lines are long because of slow tests.
 _LONGEST = (
-    "training/pretrain_test.py",
-    "models/families_test.py",
     "training/resume_test.py",
+    "training/reproduce_test.py",
     "benchmarks_test.py",
     "training/multi_worker_test.py",
-    "training/reproduce_test.py",
     "notebooks_test.py",
     "export/fresh_process_test.py",
-    "training/analyze_memory_test.py",
-    "training/finetune_test.py",
+    "training/pretrain_test.py",
+    "training/finetuning/finetune_test.py",
     "optimizers/train_step_test.py",
-    "export/any_text_test.py",
+    "models/families_test.py",
+    "models/tasks_test.py",
+    "models/question_answerer_preprocessor_test.py",
     "callbacks/training_checkpoint_test.py",
+    "training/analyze_memory_test.py",
+    "export/saved_model_test.py",
+    "docstrings_test.py",
 )
 
 
@@ -59,6 +73,13 @@ def free_memory():
 def memory():
     """As `training.commands.strategy.create_strategy` has it."""
     keep_host_memory()
+
+
+@pytest.fixture(scope="session")
+def tiny_run(tmp_path_factory):
+    """A pretraining run, which tests of later steps share; see `TinyRun`."""
+    root = built_once(tmp_path_factory, "tiny-run", build_tiny_run)
+    return open_tiny_run(root)
 
 
 @pytest.fixture(scope="session")

@@ -28,6 +28,11 @@ WITHOUT_EXAMPLE = {
     "models.DistilBertQuestionAnswererPreprocessor",
     "models.RobertaQuestionAnswererPreprocessor",
     "models.WarmStartReport",
+    # As those of BERT.
+    "models.PKMDistilBertMaskedLM",
+    "models.PKMDistilBertTextClassifier",
+    "models.PKMRobertaMaskedLM",
+    "models.PKMRobertaTextClassifier",
     # As that of their base, `QuestionAnswerer`.
     "models.PKMBertQuestionAnswerer",
     "models.PKMDistilBertQuestionAnswerer",

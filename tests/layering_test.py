@@ -8,7 +8,8 @@ import pytest
 
 ROOT = pathlib.Path(__file__).parents[1]
 
-# A folder imports rows above its own and, within itself, in no circle.
+# A room imports rows above its own and, within itself, in no circle. Rooms of
+# one row do not import each other.
 ROWS = [
     [
         "keras_pkm/version.py",
@@ -21,8 +22,26 @@ ROWS = [
     ["keras_pkm/models"],
     ["keras_pkm/callbacks", "keras_pkm/converters"],
     ["keras_pkm/__init__.py"],
-    ["training", "export", "benchmarks"],
+    ["training/commands", "training/text", "export/graph"],
+    ["training/batches", "export/trained"],
+    [
+        "training/loading",
+        "training/fitting",
+        "training/measuring",
+        "training/tasks",
+        "export/smaller",
+    ],
+    ["training/reports", "export/modules"],
+    ["training/pretraining", "training/finetuning", "training/evaluation"],
+    ["training/analysis", "training/reproduction"],
+    ["training", "export"],
+    ["benchmarks/timing"],
+    ["benchmarks/contenders"],
+    ["benchmarks"],
 ]
+MOST_FILES = 16
+MOST_LINES = 300
+MOST_LINES_OF_A_COMMAND = 80
 
 
 def modules():
@@ -54,20 +73,69 @@ def imports_of(path):
 
 
 def row_of(path):
+    """The row and the room of a file: the innermost one that is listed."""
     name = path.relative_to(ROOT).as_posix()
-    for number, row in enumerate(ROWS):
-        for room in row:
-            if name == room or name.startswith(f"{room}/"):
-                return number, room
-    raise AssertionError(f"{name} stands in no room: add it to ROWS")
+    found = [
+        (len(room), number, room)
+        for number, row in enumerate(ROWS)
+        for room in row
+        if name == room or name.startswith(f"{room}/")
+    ]
+    if not found:
+        raise AssertionError(f"{name} stands in no room: add it to ROWS")
+    return max(found)[1:]
+
+
+def wrong_imports(path):
+    """The imports of a file that its room does not allow."""
+    row, room = row_of(path)
+    wrong = []
+    for name in imports_of(path):
+        other_row, other_room = row_of(MODULES[name])
+        if not (other_row < row or other_room == room):
+            wrong.append(name)
+    return wrong
 
 
 @pytest.mark.parametrize("module", sorted(MODULES))
 def test_imports_go_up(module):
-    row, room = row_of(MODULES[module])
-    for name in imports_of(MODULES[module]):
-        other_row, other_room = row_of(MODULES[name])
-        assert other_row < row or other_room == room, f"{module} -> {name}"
+    assert not wrong_imports(MODULES[module])
+
+
+def test_an_import_the_wrong_way_is_found(tmp_path, monkeypatch):
+    monkeypatch.setitem(globals(), "ROOT", tmp_path)
+    for name, path in list(MODULES.items()):
+        here = tmp_path / path.relative_to(pathlib.Path(__file__).parents[1])
+        monkeypatch.setitem(MODULES, name, here)
+    planted = tmp_path / "training" / "text" / "planted.py"
+    planted.parent.mkdir(parents=True)
+    for line, allowed in (
+        ("from keras_pkm.runs import user_error", True),
+        ("from training.text import corpus", True),
+        ("from training.batches.masking import Masking", False),
+        ("import training.pretrain", False),
+        ("from training.commands import strategy", False),
+    ):
+        planted.write_text(f"{line}\n")
+        assert bool(wrong_imports(planted)) is not allowed, line
+
+
+def test_rooms_and_files_stay_small():
+    folders = {path.parent for path in ROOT.glob("tests/**/*.py")}
+    folders |= {path.parent for path in MODULES.values()}
+    for folder in folders:
+        files = [path for path in folder.iterdir() if path.is_file()]
+        assert len(files) <= MOST_FILES, folder
+        for path in folder.glob("*.py"):
+            lines = path.read_text(encoding="utf-8").count("\n")
+            assert lines <= MOST_LINES, f"{path} has {lines} lines"
+
+
+def test_commands_are_thin():
+    for folder in ("training", "export"):
+        for path in (ROOT / folder).glob("*.py"):
+            lines = path.read_text(encoding="utf-8").count("\n")
+            assert lines <= MOST_LINES_OF_A_COMMAND, path
 
 
 def test_no_circles():

@@ -12,6 +12,7 @@ NOTEBOOKS = sorted(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_runs(path, monkeypatch):
     monkeypatch.setenv("NOTEBOOK_STEPS", "8")
@@ -31,6 +32,8 @@ def test_is_stored_as_it_ran(path):
     assert [cell.execution_count for cell in code] == list(
         range(1, len(code) + 1)
     )
+    for cell in code:
+        compile(cell.source, str(path), "exec")
     outputs = [output for cell in code for output in cell.outputs]
     assert not {output.get("name") for output in outputs} & {"stderr"}
     assert not [o for o in outputs if o.output_type == "error"]

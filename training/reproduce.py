@@ -7,12 +7,6 @@ writes a report with the paper's tables and figures beside. The same command
 goes on where it was stopped.
 """
 
-import contextlib
-import dataclasses
-import fcntl
-import json
-import logging
-import os
 import pathlib
 import shlex
 import sys
@@ -23,40 +17,24 @@ if __name__ == "__main__":
 
 import tyro
 
-from keras_pkm.runs.run_directory import write_whole
-from keras_pkm.runs.user_error import RunError
-from keras_pkm.runs.user_error import UserError
+from training.commands.command_line import run_until_stopped
 from training.commands.recipe_checks import check_at_least
 from training.commands.run_jobs import run_jobs
-from training.commands.signals import Interrupted
-from training.commands.signals import catch_signals
+from training.reproduction.comparison_directory import ComparisonDirectory
 from training.reproduction.numbers import collect_figures
 from training.reproduction.plan import plan_jobs
 from training.reproduction.recipe import ReproductionRecipe
 from training.reproduction.report import write_report
 
-# The others change what has already been found.
-_MAY_CHANGE = ("out", "data_dir", "processes", "seeds", "repeat", "tasks")
-
 
 def main(args: list[str] | None = None) -> int:
     """Runs the command and returns its exit code."""
-    logging.basicConfig(format="%(message)s")
     args = sys.argv[1:] if args is None else args
+    recipe = tyro.cli(ReproductionRecipe, args=args)
     again = shlex.join(["python", "training/reproduce.py", *args])
-    try:
-        with catch_signals():
-            reproduce(tyro.cli(ReproductionRecipe, args=args))
-    except UserError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    except RunError as error:
-        print(f"error: {error}\nTo go on: {again}", file=sys.stderr)
-        return 1
-    except Interrupted as interrupted:
-        print(f"Stopped by {interrupted}. To go on: {again}", file=sys.stderr)
-        return interrupted.exit_code
-    return 0
+    return run_until_stopped(
+        lambda signals: reproduce(recipe), f"\nTo go on: {again}"
+    )
 
 
 def reproduce(recipe: ReproductionRecipe) -> dict:
@@ -68,52 +46,14 @@ def reproduce(recipe: ReproductionRecipe) -> dict:
         Interrupted: a signal came.
     """
     check_at_least(recipe, seeds=1, fine_tuning_seeds=1, steps=1, processes=1)
-    with _held(recipe):
-        run_jobs(plan_jobs(recipe), recipe.out / "logs", recipe.at_once)
+    directory = ComparisonDirectory(recipe.out)
+    with directory.hold(recipe):
+        run_jobs(plan_jobs(recipe), directory.logs, recipe.at_once)
         figures = collect_figures(recipe)
-        path = write_report(recipe, figures)
-    print((recipe.out / "report.md").read_text(encoding="utf-8"))
-    print(f"The report is in {path}.")
+        write_report(recipe, figures)
+    print(directory.table.read_text(encoding="utf-8"))
+    print(f"The report is in {directory.page}.")
     return figures
-
-
-@contextlib.contextmanager
-def _held(recipe):
-    """Makes the directory this recipe's, and this process's for the while."""
-    asked = json.loads(json.dumps(dataclasses.asdict(recipe), default=str))
-    path = recipe.out / "comparison.json"
-    if path.exists():
-        other = json.loads(path.read_text(encoding="utf-8"))
-        changed = [
-            f"--{name.replace('_', '-')} was {other.get(name)}, now {value}"
-            for name, value in asked.items()
-            if name not in _MAY_CHANGE and other.get(name) != value
-        ]
-        if changed:
-            raise UserError(
-                f"--out must be new, empty, or hold this comparison, but "
-                f"'{recipe.out}' holds another one ({'; '.join(changed)}): "
-                "pass another one"
-            )
-    elif recipe.out.exists() and any(recipe.out.iterdir()):
-        raise UserError(
-            f"--out must be new, empty, or hold this comparison, but "
-            f"'{recipe.out}' holds other files: pass another one"
-        )
-    recipe.out.mkdir(parents=True, exist_ok=True)
-    write_whole(path, json.dumps(asked, indent=2) + "\n")
-    with open(recipe.out / "lock", "w") as lock:
-        # Commands inherit it: it is held until the last of them has ended, even
-        # if this process is killed.
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise UserError(
-                f"--out '{recipe.out}' is in use by another process: wait for "
-                "it to end, or stop it"
-            ) from error
-        os.set_inheritable(lock.fileno(), True)
-        yield
 
 
 if __name__ == "__main__":

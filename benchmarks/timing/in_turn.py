@@ -161,7 +161,7 @@ def _serve(connection, contender):
     def start():
         nonlocal before, case
         module, name = contender.build.split(".")
-        module = importlib.import_module(f"benchmarks.{module}")
+        module = importlib.import_module(f"benchmarks.contenders.{module}")
         before = peak_memory.current()
         case = getattr(module, name)(*contender.args)
         return case.facts

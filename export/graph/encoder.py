@@ -1,6 +1,10 @@
 """An encoder as a function of tensors, in portable graphs."""
 
+import contextlib
+
 import keras
+import keras_hub
+import numpy as np
 import tensorflow as tf
 
 from export.graph.value_tables import ValueTable
@@ -28,7 +32,12 @@ class Encoder:
             its `ValueTable`.
     """
 
-    def __init__(self, backbone, dtype="float32", kept=None):
+    def __init__(
+        self,
+        backbone: keras_hub.models.Backbone,
+        dtype: str = "float32",
+        kept: dict[int, np.ndarray] | None = None,
+    ):
         memory_outputs = getattr(backbone, "memory_outputs", {})
         self.backbone = backbone
         self._values, self.tables = {}, {}
@@ -63,7 +72,9 @@ class Encoder:
             },
         )
 
-    def __call__(self, inputs, training=False):
+    def __call__(
+        self, inputs: dict[str, tf.Tensor], training: bool = False
+    ) -> dict:
         """Encodes tokens.
 
         Args:
@@ -88,7 +99,7 @@ class Encoder:
         }
         return outputs
 
-    def features_of(self, inputs):
+    def features_of(self, inputs: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         """The backbone's inputs, by its own names."""
         return {
             ours: inputs[theirs]
@@ -96,13 +107,15 @@ class Encoder:
             if ours in self.backbone.input
         }
 
-    def portable_forms(self):
+    def portable_forms(self) -> contextlib.AbstractContextManager:
         """Within it graphs of the backbone are portable, and read `tables`."""
         return portable_forms(
             lambda values, slots: self._values[id(values)].read(slots)
         )
 
-    def variables_of(self, model, trainable=False):
+    def variables_of(
+        self, model: keras.Model, trainable: bool = False
+    ) -> list[tf.Variable]:
         """The variables that a model around the backbone needs, once each.
 
         Args:

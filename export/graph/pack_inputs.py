@@ -1,10 +1,18 @@
 """Tokens to the inputs of an encoder, with TF Hub's names."""
 
+from collections.abc import Sequence
+
 import tensorflow as tf
 import tensorflow_text as tf_text
 
+from keras_pkm.text.special_tokens import SpecialTokens
 
-def pack(segments, sequence_length, special):
+
+def pack(
+    segments: Sequence[tf.RaggedTensor],
+    sequence_length: int | tf.Tensor,
+    special: SpecialTokens,
+) -> dict[str, tf.Tensor]:
     """Lays out one or two texts, as keras-hub's preprocessors do.
 
     Where they are too long together, each token in turn is given to one text

@@ -15,7 +15,7 @@ from keras_hub.src.tokenizers.word_piece_tokenizer import (  # isort: skip
 )
 
 
-def check_tokenizer(tokenizer):
+def check_tokenizer(tokenizer: keras_hub.tokenizers.Tokenizer) -> None:
     """Checks that a tokenizer can be a part of an exported graph.
 
     Raises:
@@ -29,7 +29,7 @@ def check_tokenizer(tokenizer):
         )
 
 
-def clean(text):
+def clean(text: tf.Tensor) -> tf.Tensor:
     """Replaces what is not UTF-8 by U+FFFD, and all kinds of spaces by one.
 
     keras-hub takes spaces beyond ASCII for parts of words, which BERT and
@@ -40,7 +40,9 @@ def clean(text):
     return tf.strings.regex_replace(text, r"[\p{Z}\x00]", " ")
 
 
-def tokenize(tokenizer, text):
+def tokenize(
+    tokenizer: keras_hub.tokenizers.Tokenizer, text: tf.Tensor
+) -> tf.RaggedTensor:
     """Returns the int32 ids of each text's tokens.
 
     Args:
@@ -50,7 +52,9 @@ def tokenize(tokenizer, text):
     return tf.cast(tokenizer(text), "int32")
 
 
-def tokenize_with_offsets(tokenizer, text):
+def tokenize_with_offsets(
+    tokenizer: keras_hub.tokenizers.Tokenizer, text: tf.Tensor
+) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
     """As `tokenize`, with the place of each token.
 
     keras-hub's tokenizers do not say it. Text is normalized character by

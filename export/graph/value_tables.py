@@ -29,7 +29,12 @@ class ValueTable:
         trainable_variables: Those of them that can be trained.
     """
 
-    def __init__(self, values, dtype="float32", kept=None):
+    def __init__(
+        self,
+        values: tf.Variable,
+        dtype: str = "float32",
+        kept: np.ndarray | None = None,
+    ):
         self.num_slots = values.shape[0]
         self._rows = self._scales = None
         if kept is not None:
@@ -44,22 +49,22 @@ class ValueTable:
         self.num_rows, self.width = self._values.shape
 
     @property
-    def variables(self):
+    def variables(self) -> list[tf.Variable]:
         parts = (self._values, self._scales, self._rows)
         return [part for part in parts if part is not None]
 
     @property
-    def size(self):
+    def size(self) -> int:
         return sum(
             part.shape.num_elements() * part.dtype.size
             for part in self.variables
         )
 
     @property
-    def trainable_variables(self):
+    def trainable_variables(self) -> list[tf.Variable]:
         return [part for part in self.variables if part.trainable]
 
-    def read(self, slots):
+    def read(self, slots: tf.Tensor) -> tf.Tensor:
         """Returns the float32 rows of int32 slots, and reads no others."""
         rows = slots if self._rows is None else tf.gather(self._rows, slots)
         values = tf.cast(tf.gather(self._values, rows), "float32")

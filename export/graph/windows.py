@@ -7,6 +7,9 @@ import dataclasses
 
 import tensorflow as tf
 
+from keras_pkm.text.special_tokens import SpecialTokens
+from keras_pkm.text.window_sizes import WindowSizes
+
 
 @dataclasses.dataclass(frozen=True)
 class Windows:
@@ -28,7 +31,12 @@ class Windows:
     in_the_middle: tf.Tensor
 
 
-def make_windows(questions, paragraphs, sizes, special):
+def make_windows(
+    questions: tf.RaggedTensor,
+    paragraphs: tf.RaggedTensor,
+    sizes: WindowSizes,
+    special: SpecialTokens,
+) -> Windows:
     """Lays out all questions with their paragraphs.
 
     A question that leaves a paragraph less than a quarter of a window is cut.
@@ -116,7 +124,14 @@ def make_windows(questions, paragraphs, sizes, special):
     )
 
 
-def best_spans(windows, count, start_logits, end_logits, sizes, best=20):
+def best_spans(
+    windows: Windows,
+    count: tf.Tensor,
+    start_logits: tf.Tensor,
+    end_logits: tf.Tensor,
+    sizes: WindowSizes,
+    best: int = 20,
+) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
     """Finds the best answer of each question, over all its windows.
 
     Args:

@@ -5,6 +5,10 @@ import pathlib
 
 import tensorflow as tf
 
+from export.graph.encoder import Encoder
+from export.trained.recipe import ExportRecipe
+from export.trained.trained_model import TrainedModel
+
 _TITLES = {
     "encoder": "A text encoder with TF Hub's API",
     "preprocessor": "A text preprocessor with TF Hub's API",
@@ -41,7 +45,13 @@ model({"question": ["Who?"], "context": ["Ann met Bob."]})["answer"]
 }
 
 
-def format_model_card(model, recipe, encoder, module, change) -> str:
+def format_model_card(
+    model: TrainedModel,
+    recipe: ExportRecipe,
+    encoder: Encoder | None,
+    module: tf.train.Checkpoint,
+    change: str,
+) -> str:
     """Returns what users of an exported model need to know, as Markdown.
 
     Args:

@@ -1,8 +1,10 @@
 """An encoder with TF Hub's API for text."""
 
+import keras
 import tensorflow as tf
 
 from export.graph.encoder import INPUTS
+from export.graph.encoder import Encoder
 from export.modules.signatures import add_memory_access
 from export.modules.signatures import list_variables
 
@@ -19,7 +21,7 @@ class SavedEncoder(tf.train.Checkpoint):
         task: Optional masked-LM task around its backbone, for `mlm`.
     """
 
-    def __init__(self, encoder, task=None):
+    def __init__(self, encoder: Encoder, task: keras.Model | None = None):
         super().__init__()
         list_variables(self, encoder, encoder.backbone)
 

@@ -1,7 +1,10 @@
 """A masked-LM model that fills the gaps in a text."""
 
+import keras
+import keras_hub
 import tensorflow as tf
 
+from export.graph.encoder import Encoder
 from export.graph.pack_inputs import pack
 from export.graph.tokenize import clean
 from export.graph.tokenize import tokenize
@@ -29,7 +32,13 @@ class SavedMaskedLM(tf.train.Checkpoint):
         sequence_length: int. Longer texts are cut.
     """
 
-    def __init__(self, encoder, task, tokenizer, sequence_length):
+    def __init__(
+        self,
+        encoder: Encoder,
+        task: keras.Model,
+        tokenizer: keras_hub.tokenizers.Tokenizer,
+        sequence_length: int,
+    ):
         super().__init__()
         list_variables(self, encoder, task)
         special = SpecialTokens.of(tokenizer)

@@ -1,5 +1,6 @@
 """A preprocessor with TF Hub's API for text."""
 
+import keras_hub
 import tensorflow as tf
 
 from export.graph.pack_inputs import pack
@@ -22,7 +23,9 @@ class SavedPreprocessor(tf.train.Checkpoint):
         sequence_length: int. The length of inputs, where no other is asked for.
     """
 
-    def __init__(self, tokenizer, sequence_length):
+    def __init__(
+        self, tokenizer: keras_hub.tokenizers.Tokenizer, sequence_length: int
+    ):
         super().__init__()
         special = SpecialTokens.of(tokenizer)
 

@@ -1,7 +1,10 @@
 """A question answerer, from strings to an answer and its place."""
 
+import keras
+import keras_hub
 import tensorflow as tf
 
+from export.graph.encoder import Encoder
 from export.graph.tokenize import clean
 from export.graph.tokenize import tokenize
 from export.graph.tokenize import tokenize_with_offsets
@@ -10,6 +13,7 @@ from export.graph.windows import make_windows
 from export.modules.signatures import add_memory_access
 from export.modules.signatures import list_variables
 from keras_pkm.text.special_tokens import SpecialTokens
+from keras_pkm.text.window_sizes import WindowSizes
 
 # Windows that are computed at once: a context may have hundreds.
 _WINDOWS = 32
@@ -31,7 +35,13 @@ class SavedQuestionAnswerer(tf.train.Checkpoint):
         sizes: `WindowSizes`.
     """
 
-    def __init__(self, encoder, task, tokenizer, sizes):
+    def __init__(
+        self,
+        encoder: Encoder,
+        task: keras.Model,
+        tokenizer: keras_hub.tokenizers.Tokenizer,
+        sizes: WindowSizes,
+    ):
         super().__init__()
         list_variables(self, encoder, task)
         special = SpecialTokens.of(tokenizer)

@@ -1,8 +1,12 @@
 """A text classifier, from strings to the names of classes."""
 
+from collections.abc import Sequence
+
 import keras
+import keras_hub
 import tensorflow as tf
 
+from export.graph.encoder import Encoder
 from export.graph.pack_inputs import pack
 from export.graph.tokenize import clean
 from export.graph.tokenize import tokenize
@@ -29,7 +33,13 @@ class SavedTextClassifier(tf.train.Checkpoint):
     """
 
     def __init__(
-        self, encoder, task, tokenizer, sequence_length, labels, num_texts
+        self,
+        encoder: Encoder,
+        task: keras.Model,
+        tokenizer: keras_hub.tokenizers.Tokenizer,
+        sequence_length: int,
+        labels: Sequence[str],
+        num_texts: int,
     ):
         super().__init__()
         list_variables(self, encoder, task)

@@ -1,9 +1,16 @@
 """What all exported models have in common: variables and memory access."""
 
+from collections.abc import Callable
+
+import keras
 import tensorflow as tf
 
+from export.graph.encoder import Encoder
 
-def list_variables(module, encoder, model):
+
+def list_variables(
+    module: tf.train.Checkpoint, encoder: Encoder, model: keras.Model
+) -> None:
     """Gives a module the attributes by which loaders find its variables.
 
     They are plain `tf.Variable`s: had the module Keras variables, or a model,
@@ -19,7 +26,12 @@ def list_variables(module, encoder, model):
     module.regularization_losses = []
 
 
-def add_memory_access(module, encoder, access_of, input_signature):
+def add_memory_access(
+    module: tf.train.Checkpoint,
+    encoder: Encoder,
+    access_of: Callable[..., dict],
+    input_signature: list,
+) -> None:
     """Gives a module `memory_access`, as attribute and as signature.
 
     For each memory layer N of a model with memory it has `slots_N` and

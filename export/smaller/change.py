@@ -1,18 +1,24 @@
 """How much a smaller table changes what a model says."""
 
+import keras
 import numpy as np
 import tensorflow as tf
 from tqdm import tqdm
 
 from export.graph.encoder import Encoder
 from export.smaller.text_inputs import batches_of
+from keras_pkm.text.special_tokens import SpecialTokens
 
 _BATCH = 32
 _MASK_RATE = 0.15
 
 
 def measure_change(
-    before: Encoder, after: Encoder, task, inputs: dict, special
+    before: Encoder,
+    after: Encoder,
+    task: keras.Model | None,
+    inputs: dict,
+    special: SpecialTokens,
 ) -> dict:
     """Compares two exports of a model on the same text.
 

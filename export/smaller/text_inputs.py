@@ -1,11 +1,16 @@
 """Text files to the inputs of an encoder."""
 
+from collections.abc import Iterator
+from collections.abc import Sequence
+
+import keras_hub
 import numpy as np
 
 from keras_pkm.runs.user_error import UserError
+from keras_pkm.text.special_tokens import SpecialTokens
 
 
-def read_lines(paths) -> list[str]:
+def read_lines(paths: Sequence[str]) -> list[str]:
     """Returns the lines of text files that are not blank.
 
     Raises:
@@ -33,7 +38,12 @@ def read_lines(paths) -> list[str]:
     return lines
 
 
-def inputs_of_lines(lines, tokenizer, special, length) -> dict:
+def inputs_of_lines(
+    lines: Sequence[str],
+    tokenizer: keras_hub.tokenizers.Tokenizer,
+    special: SpecialTokens,
+    length: int,
+) -> dict:
     """Lays out lines one by one, long ones in several parts.
 
     Args:
@@ -63,7 +73,9 @@ def inputs_of_lines(lines, tokenizer, special, length) -> dict:
     }
 
 
-def batches_of(inputs, size):
+def batches_of(
+    inputs: dict[str, np.ndarray], size: int
+) -> Iterator[dict[str, np.ndarray]]:
     """Yields the inputs in parts of `size` rows; the last may be smaller."""
     count = len(inputs["input_mask"])
     for first in range(0, count, size):

@@ -53,7 +53,7 @@ class ExportRecipe:
     # Default: a tenth of --prune-unused, which then has no part in the choice.
     compare: tuple[str, ...] = ()
 
-    def check(self):
+    def check(self) -> None:
         """Finds what is impossible before anything is loaded.
 
         Raises:

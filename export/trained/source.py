@@ -1,13 +1,14 @@
 """The trained model that `--model` names: a run's, or a preset."""
 
 import dataclasses
-import json
 import pathlib
 
 import keras
 import keras_hub
 
+from keras_pkm.runs.json_files import read_json
 from keras_pkm.runs.presets import load_preset_tokenizer
+from keras_pkm.runs.run_directory import RunDirectory
 from keras_pkm.runs.user_error import UserError
 
 
@@ -39,26 +40,18 @@ class Source:
         Raises:
             UserError: there is none.
         """
-        root = pathlib.Path(name)
-        if (root / "recipe.json").exists():
-            recipe = _read(root / "recipe.json")
-            results = _read(root / "results.json", {})
-            if "task" in recipe and "best_model" not in results:
-                raise UserError(
-                    "--model must be a fine-tuning run that has ended, but "
-                    f"'{name}' has no best model yet: go on with it, or pass "
-                    "one of its seed-N/best"
-                )
-            report = root / "results.md"
+        run = RunDirectory(name)
+        if run.is_run:
+            report = run.results_table
             source = cls(
                 name,
-                root / results.get("best_model", "best"),
-                recipe,
-                results,
-                report.read_text() if report.exists() else "",
+                run.find_model(),
+                run.read_recipe(),
+                run.read_results(),
+                report.read_text("utf-8") if report.exists() else "",
             )
         else:
-            source = cls(name, root)
+            source = cls(name, pathlib.Path(name))
         if not (source.path / "config.json").exists():
             raise UserError(
                 "--model must be the directory of a run or a preset, but "
@@ -95,7 +88,9 @@ class Source:
         return issubclass(self._task(), kind)
 
     def _task(self):
-        name = _read(self.path / "task.json", {}).get("registered_name")
+        name = read_json(self.path / "task.json", default={}).get(
+            "registered_name"
+        )
         task = name and keras.saving.get_registered_object(name)
         return task or keras_hub.models.Backbone
 
@@ -116,7 +111,7 @@ class Source:
     @property
     def sequence_length(self) -> int | None:
         """The length of inputs that its preprocessor makes, where known."""
-        config = _read(self.path / "preprocessor.json", {})
+        config = read_json(self.path / "preprocessor.json", default={})
         return config.get("config", {}).get("sequence_length")
 
     def _load(self, from_preset):
@@ -129,16 +124,3 @@ class Source:
                 f"--model must be a run or a preset that can be loaded, "
                 f"received '{self.name}': {reason}"
             ) from error
-
-
-def _read(path, default=None):
-    """Reads a JSON file, which may be missing if there is a default."""
-    if default is not None and not path.exists():
-        return default
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise UserError(
-            f"--model must have a {path.name} that is JSON, but {path} is not "
-            f"({error}): write it anew"
-        ) from error

@@ -5,6 +5,7 @@ import dataclasses
 import keras_hub
 
 from export.graph.tokenize import check_tokenizer
+from export.trained.recipe import ExportRecipe
 from export.trained.source import Source
 from keras_pkm.models import QuestionAnswerer
 from keras_pkm.runs.user_error import UserError
@@ -41,7 +42,7 @@ class TrainedModel:
     backbone: keras_hub.models.Backbone | None = None
 
     @classmethod
-    def load(cls, source: Source, recipe) -> "TrainedModel":
+    def load(cls, source: Source, recipe: ExportRecipe) -> "TrainedModel":
         """Loads what `--what` needs.
 
         Args:

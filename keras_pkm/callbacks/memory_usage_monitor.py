@@ -2,16 +2,20 @@
 
 import csv
 import math
+import os
 import pathlib
+from typing import Any
 
 import keras
 import numpy as np
 import tensorflow as tf
 
+from keras_pkm.callbacks.slot_counts import Counts
 from keras_pkm.callbacks.slot_counts import list_slot_counts
 from keras_pkm.callbacks.slot_counts import read_slot_counts
 from keras_pkm.callbacks.slot_counts import write_slot_counts
 from keras_pkm.metrics.memory_staleness import MemoryStaleness
+from keras_pkm.metrics.numbers import result_numbers
 from keras_pkm.probing.memory_probe import MemoryProbe
 
 
@@ -78,11 +82,11 @@ class MemoryUsageMonitor(keras.callbacks.Callback):
 
     def __init__(
         self,
-        data,
-        every=None,
-        csv_path=None,
-        tensorboard_dir=None,
-        counts_dir=None,
+        data: tf.data.Dataset,
+        every: int | None = None,
+        csv_path: str | os.PathLike[str] | None = None,
+        tensorboard_dir: str | os.PathLike[str] | None = None,
+        counts_dir: str | os.PathLike[str] | None = None,
     ):
         super().__init__()
         if every is not None and every < 1:
@@ -94,72 +98,88 @@ class MemoryUsageMonitor(keras.callbacks.Callback):
         self.every = every
         # Keras need not wait for a step after which nothing is done.
         self.async_safe = every is None
-        self.csv_path = csv_path and pathlib.Path(csv_path)
+        self.csv_path = pathlib.Path(csv_path) if csv_path else None
         self.tensorboard_dir = tensorboard_dir
         self.counts_dir = counts_dir
-        self._writer = None
-        self._probe = None
-        self._step = None
-        self._figures = {}
-        self.usage = {}
-        self.staleness = {}
+        self._writer: tf.summary.SummaryWriter | None = None
+        self._probe: MemoryProbe | None = None
+        self._step: int | None = None
+        self._figures: dict[str, float] = {}
+        self.usage: dict[int, dict[str, float]] = {}
+        self.staleness: dict[int, MemoryStaleness] = {}
 
-    def on_train_begin(self, logs=None):
+    def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
         backbone = getattr(self.model, "backbone", self.model)
         if not getattr(backbone, "memory_outputs", None):
             raise ValueError(
                 "`MemoryUsageMonitor` needs a model whose backbone has "
                 f"memories. Received: `{self.model.name}`, which has none."
             )
-        # Traced once, however often `fit` is called.
-        if self._probe is None or self._probe.backbone is not backbone:
-            self._probe = MemoryProbe(backbone)
+        probe = self._probe_of_model()
         if not self.staleness:
-            self._begin_staleness()
+            self._begin_staleness(probe)
         if self.tensorboard_dir and self._writer is None:
             self._writer = tf.summary.create_file_writer(
                 str(self.tensorboard_dir)
             )
 
-    def _begin_staleness(self):
+    def _probe_of_model(self) -> MemoryProbe:
+        backbone = getattr(self.model, "backbone", self.model)
+        # Traced once, however often `fit` is called.
+        if self._probe is None or self._probe.backbone is not backbone:
+            self._probe = MemoryProbe(backbone)
+        return self._probe
+
+    def _begin_staleness(self, probe: MemoryProbe) -> None:
         self.staleness = {
             number: MemoryStaleness(len(counts["top1"]))
-            for number, counts in self._probe.counts.items()
+            for number, counts in probe.counts.items()
         }
-        for step in list_slot_counts(self.counts_dir or ""):
-            self._add_to_staleness(
-                step, read_slot_counts(self.counts_dir, step)
-            )
+        if not self.counts_dir:
+            return
+        done = self._iterations()
+        for step in list_slot_counts(self.counts_dir):
+            # Those of later steps are from before an interruption: training
+            # went on from an earlier checkpoint, and will replace them.
+            if step <= done:
+                self._add_to_staleness(
+                    step, read_slot_counts(self.counts_dir, step)
+                )
 
-    def _add_to_staleness(self, step, counts):
+    def _add_to_staleness(self, step: int, counts: Counts) -> None:
         for number, metric in self.staleness.items():
             metric.update_state(counts[number]["top1"], step)
 
-    def on_train_batch_end(self, batch, logs=None):
+    def on_train_batch_end(
+        self, batch: int, logs: dict[str, Any] | None = None
+    ) -> None:
         if self.every and self._iterations() % self.every == 0:
             self._measure()
             if logs is not None:
                 logs.update(self._figures)
 
-    def on_epoch_end(self, epoch, logs=None):
+    def on_epoch_end(
+        self, epoch: int, logs: dict[str, Any] | None = None
+    ) -> None:
         self._measure()
         if logs is not None:
             logs.update(self._figures)
 
-    def on_train_end(self, logs=None):
+    def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
         if self._writer is not None:
             self._writer.flush()
 
-    def _iterations(self):
+    def _iterations(self) -> int:
         return int(self.model.optimizer.iterations.numpy())
 
-    def _measure(self):
+    def _measure(self) -> None:
         step = self._iterations()
         if step == self._step:
             return
         self._step = step
-        usage = self.usage = self._probe.measure(self.data)
-        counts = self._probe.counts
+        probe = self._probe_of_model()
+        usage = self.usage = probe.measure(self.data)
+        counts = probe.counts
         self._add_to_staleness(step, counts)
         self._figures = {
             f"memory_{number}_{name}": value
@@ -167,20 +187,17 @@ class MemoryUsageMonitor(keras.callbacks.Callback):
             for name, value in {**figures, **self._staleness_of(number)}.items()
         }
         if self.csv_path:
-            self._append_rows(step, usage)
+            _append_rows(self.csv_path, step, usage)
         if self.counts_dir:
             write_slot_counts(self.counts_dir, step, counts)
         if self._writer is not None:
             with self._writer.as_default(step=step):
                 self._write_summaries(counts)
 
-    def _staleness_of(self, number):
-        return {
-            name: value.numpy().item()
-            for name, value in self.staleness[number].result().items()
-        }
+    def _staleness_of(self, number: int) -> dict[str, float]:
+        return result_numbers(self.staleness[number])
 
-    def _write_summaries(self, counts):
+    def _write_summaries(self, counts: Counts) -> None:
         for name, value in self._figures.items():
             tf.summary.scalar(name, value)
         for number, layer in counts.items():
@@ -191,13 +208,16 @@ class MemoryUsageMonitor(keras.callbacks.Callback):
             grid = reads.reshape(1, side, side, 1) / max(reads.max(), 1)
             tf.summary.image(f"memory_{number}_grid", grid)
 
-    def _append_rows(self, step, usage):
-        is_new = not self.csv_path.exists()
-        with open(self.csv_path, "a", newline="") as file:
-            for number, figures in usage.items():
-                row = {"step": step, "layer": number, **figures}
-                writer = csv.DictWriter(file, list(row))
-                if is_new:
-                    writer.writeheader()
-                    is_new = False
-                writer.writerow(row)
+
+def _append_rows(
+    path: pathlib.Path, step: int, usage: dict[int, dict[str, float]]
+) -> None:
+    is_new = not path.exists()
+    with open(path, "a", newline="") as file:
+        for number, figures in usage.items():
+            row = {"step": step, "layer": number, **figures}
+            writer = csv.DictWriter(file, list(row))
+            if is_new:
+                writer.writeheader()
+                is_new = False
+            writer.writerow(row)

@@ -3,13 +3,19 @@
 import os
 import pathlib
 import re
+from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 
+#: Reads of each slot, by the number of the layer and by name.
+Counts: TypeAlias = dict[int, dict[str, np.ndarray]]
 _NAME = re.compile(r"step-(\d+)\.npz")
 
 
-def write_slot_counts(directory, step, counts):
+def write_slot_counts(
+    directory: str | os.PathLike[str], step: int, counts: Counts
+) -> None:
     """Writes a measurement, whole or not at all.
 
     Args:
@@ -20,7 +26,8 @@ def write_slot_counts(directory, step, counts):
     """
     directory = pathlib.Path(directory)
     directory.mkdir(parents=True, exist_ok=True)
-    arrays = {
+    # Of any type, because numpy has keyword arguments of its own.
+    arrays: dict[str, Any] = {
         f"{number}/{name}": values
         for number, layer in counts.items()
         for name, values in layer.items()
@@ -32,9 +39,9 @@ def write_slot_counts(directory, step, counts):
     os.replace(partial, path)
 
 
-def read_slot_counts(directory, step):
+def read_slot_counts(directory: str | os.PathLike[str], step: int) -> Counts:
     """Returns a measurement as `write_slot_counts` took it."""
-    counts = {}
+    counts: Counts = {}
     with np.load(pathlib.Path(directory) / f"step-{step}.npz") as file:
         for key in file.files:
             number, name = key.split("/")
@@ -42,17 +49,10 @@ def read_slot_counts(directory, step):
     return counts
 
 
-def list_slot_counts(directory):
+def list_slot_counts(directory: str | os.PathLike[str]) -> list[int]:
     """Returns the steps of the measurements in a directory, in order."""
     directory = pathlib.Path(directory)
     if not directory.is_dir():
         return []
     matches = (_NAME.fullmatch(path.name) for path in directory.iterdir())
     return sorted(int(match[1]) for match in matches if match)
-
-
-def drop_slot_counts(directory, step):
-    """Removes measurements of later steps than `step`: they come once more."""
-    for later in list_slot_counts(directory):
-        if later > step:
-            (pathlib.Path(directory) / f"step-{later}.npz").unlink()

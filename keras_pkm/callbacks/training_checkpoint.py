@@ -1,7 +1,9 @@
 """Checkpoints from which training goes on exactly."""
 
+import dataclasses
 import json
 import os
+from typing import Any
 
 import keras
 import tensorflow as tf
@@ -31,11 +33,14 @@ class TrainingCheckpoint(keras.callbacks.Callback):
         every: optional int. Steps between checkpoints. Defaults to `None`: at
             the ends of epochs only.
         keep: int. How many of the newest are kept. Defaults to `2`.
+        state: optional dict or dataclass with what else to save, as JSON takes
+            it; a checkpoint restores an object of the same class. Defaults to
+            an empty dict.
 
     Attributes:
         step: int. Steps done, skipped ones included.
-        state: dict, saved and restored as JSON. What it holds is up to its
-            users.
+        state: dict or dataclass, saved and restored. What it holds is up to
+            its users.
         paused: bool. While it is true, nothing is saved, for instance in a
             series of bad steps.
 
@@ -68,7 +73,13 @@ class TrainingCheckpoint(keras.callbacks.Callback):
     True
     """
 
-    def __init__(self, directory, every=None, keep=2):
+    def __init__(
+        self,
+        directory: str | os.PathLike[str],
+        every: int | None = None,
+        keep: int = 2,
+        state: Any = None,
+    ):
         super().__init__()
         for name, value in (("every", every), ("keep", keep)):
             if value is not None and value < 1:
@@ -79,18 +90,18 @@ class TrainingCheckpoint(keras.callbacks.Callback):
         self.every = every
         self.keep = keep
         self.step = 0
-        self.state = {}
+        self.state: Any = {} if state is None else state
         self.paused = False
-        self._checkpoint = None
-        self._manager = None
-        self._saved = None
+        self._checkpoint: tf.train.Checkpoint | None = None
+        self._manager: tf.train.CheckpointManager | None = None
+        self._saved: int | None = None
 
     @property
-    def latest(self):
+    def latest(self) -> str | None:
         """Path prefix of the newest checkpoint, or `None`."""
         return tf.train.latest_checkpoint(self.directory)
 
-    def restore(self, model):
+    def restore(self, model: keras.Model) -> int:
         """Puts a compiled model, and this, into the newest checkpoint's state.
 
         Args:
@@ -118,12 +129,12 @@ class TrainingCheckpoint(keras.callbacks.Callback):
         self._saved = self.step
         return self.step
 
-    def set_model(self, model):
+    def set_model(self, model: keras.Model) -> None:
         if model is not self.model:
             self._checkpoint = self._manager = self._saved = None
         super().set_model(model)
 
-    def _checkpoint_of_model(self):
+    def _checkpoint_of_model(self) -> tf.train.Checkpoint:
         if self._checkpoint is None:
             model = self.model
             if not model.built:
@@ -147,18 +158,22 @@ class TrainingCheckpoint(keras.callbacks.Callback):
             self._checkpoint.save_counter  # noqa: B018
         return self._checkpoint
 
-    def on_train_batch_end(self, batch, logs=None):
+    def on_train_batch_end(
+        self, batch: int, logs: dict[str, Any] | None = None
+    ) -> None:
         self.step += 1
         # An epoch's last step is saved after the evaluation that follows.
         last = batch + 1 == self.params.get("steps")
         if self.every and self.step % self.every == 0 and not last:
             self.save()
 
-    def on_epoch_end(self, epoch, logs=None):
+    def on_epoch_end(
+        self, epoch: int, logs: dict[str, Any] | None = None
+    ) -> None:
         self._saved = None
         self.save()
 
-    def save(self):
+    def save(self) -> None:
         """Saves now, unless this step has been saved."""
         if self.paused or self._saved == self.step:
             return
@@ -186,20 +201,23 @@ class TrainingCheckpoint(keras.callbacks.Callback):
 class _Progress(tf.train.experimental.PythonState):
     """Step and state of a `TrainingCheckpoint`, as a part of its files."""
 
-    def __init__(self, owner):
+    def __init__(self, owner: TrainingCheckpoint):
         self._owner = owner
 
-    def serialize(self):
-        owner = self._owner
-        return json.dumps({"step": owner.step, "state": owner.state})
+    def serialize(self) -> str:
+        state = self._owner.state
+        if dataclasses.is_dataclass(state) and not isinstance(state, type):
+            state = dataclasses.asdict(state)
+        return json.dumps({"step": self._owner.step, "state": state})
 
-    def deserialize(self, string_value):
+    def deserialize(self, string_value: str) -> None:
         progress = json.loads(string_value)
+        kind = type(self._owner.state)
         self._owner.step = progress["step"]
-        self._owner.state = progress["state"]
+        self._owner.state = kind(**progress["state"])
 
 
-def _remove_leftovers(manager):
+def _remove_leftovers(manager: tf.train.CheckpointManager) -> None:
     """Removes files of checkpoints that a kill left half written or deleted."""
     directory = manager.directory
     if not tf.io.gfile.isdir(directory):
@@ -215,5 +233,5 @@ def _remove_leftovers(manager):
                 tf.io.gfile.remove(path)
 
 
-def _first_line(error):
+def _first_line(error: Exception) -> str:
     return str(error).strip().splitlines()[0]

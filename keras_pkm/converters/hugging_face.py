@@ -7,11 +7,17 @@ which of ours; the rest follows from the names of weights.
 
 import json
 import logging
+import os
 import pathlib
+from collections.abc import Iterator
+from typing import Any
 
+import keras
 import numpy as np
+import tensorflow as tf
 
 from keras_pkm.converters.hugging_face_families import FAMILIES
+from keras_pkm.converters.hugging_face_families import Family
 from keras_pkm.models.checkpoint_readers import register_checkpoint_opener
 
 logger = logging.getLogger(__name__)
@@ -32,7 +38,7 @@ _LEAVES = {
 }
 
 
-def is_hugging_face_directory(preset) -> bool:
+def is_hugging_face_directory(preset: str | os.PathLike[str]) -> bool:
     """Whether `preset` is a local directory of transformers."""
     path = pathlib.Path(preset) / "config.json"
     return path.is_file() and "model_type" in json.loads(path.read_text())
@@ -49,7 +55,7 @@ class HuggingFaceDirectory:
         ValueError: it holds another kind of model.
     """
 
-    def __init__(self, path, family):
+    def __init__(self, path: str | os.PathLike[str], family: str):
         self.path = pathlib.Path(path)
         self.family = FAMILIES[family]
         self._config = json.loads((self.path / "config.json").read_text())
@@ -61,7 +67,7 @@ class HuggingFaceDirectory:
                 "class of that model."
             )
 
-    def backbone_config(self) -> dict:
+    def backbone_config(self) -> dict[str, Any]:
         """Returns the arguments of the backbone.
 
         Raises:
@@ -90,7 +96,7 @@ class HuggingFaceDirectory:
                 )
         return {**sizes, "activation": _ACTIVATIONS[activation]}
 
-    def _entry(self, name):
+    def _entry(self, name: str) -> Any:
         if name not in self._config:
             raise ValueError(
                 f"'{self.path}/config.json' must have an entry `{name}`. "
@@ -98,7 +104,9 @@ class HuggingFaceDirectory:
             )
         return self._config[name]
 
-    def load_weights(self, model, optional=()):
+    def load_weights(
+        self, model: keras.Model, optional: tuple[str, ...] = ()
+    ) -> None:
         """Gives a model the directory's weights.
 
         Weights of memories keep their initial values, and those of
@@ -113,7 +121,8 @@ class HuggingFaceDirectory:
                 unchanged then.
         """
         tensors = self._read_tensors()
-        missing, values = [], []
+        missing: list[str] = []
+        values: list[tuple[keras.Variable, np.ndarray]] = []
         for weight in model.weights:
             path = weight.path.removeprefix(f"{model.name}/")
             # Moving statistics of batch norms are a memory's, too.
@@ -147,7 +156,9 @@ class HuggingFaceDirectory:
             for stored in file.keys()
         )
 
-    def _find(self, tensors, path, shape):
+    def _find(
+        self, tensors: dict[str, np.ndarray], path: str, shape: tf.TensorShape
+    ) -> tuple[str, np.ndarray | None]:
         """The name of a weight there and, if it is there, its value."""
         module, leaf = path.rsplit("/", 1)
         first, _, rest = module.partition("/")
@@ -176,7 +187,7 @@ class HuggingFaceDirectory:
             )
         return name, value.reshape(shape)
 
-    def _read_tensors(self):
+    def _read_tensors(self) -> dict[str, np.ndarray]:
         """All tensors by name, without the prefix of models with a head."""
         return {
             _plain_name(name, self.family): file.get_tensor(name)
@@ -184,7 +195,7 @@ class HuggingFaceDirectory:
             for name in file.keys()
         }
 
-    def _open_files(self):
+    def _open_files(self) -> Iterator[Any]:
         """Yields the files that hold tensors, open."""
         try:
             import safetensors
@@ -216,7 +227,7 @@ class HuggingFaceDirectory:
                 yield file
 
 
-def _plain_name(name, family):
+def _plain_name(name: str, family: Family) -> str:
     name = name.removeprefix(family.prefix)
     for old, new in (("LayerNorm.gamma", "weight"), ("LayerNorm.beta", "bias")):
         if name.endswith(old):
@@ -225,8 +236,16 @@ def _plain_name(name, family):
 
 
 @register_checkpoint_opener
-def open_hugging_face_directory(preset, kind):
+def open_hugging_face_directory(
+    preset: str, kind: str | None
+) -> HuggingFaceDirectory | None:
     """Opens a directory of transformers; returns None for anything else."""
     if not is_hugging_face_directory(preset):
         return None
+    if kind is None:
+        raise ValueError(
+            "A class for any backbone loads presets of keras-hub only. "
+            f"Received: '{preset}', a directory of transformers. Use the class "
+            "of its kind of model, such as `PKMBertQuestionAnswerer`."
+        )
     return HuggingFaceDirectory(preset, kind)

@@ -39,11 +39,11 @@ class Family:
     """
 
     prefix: str
-    sizes: dict
+    sizes: dict[str, str]
     activation: str
     layer: str
-    in_layer: dict
-    modules: dict
+    in_layer: dict[str, str]
+    modules: dict[str, str]
     layer_norm_epsilon: float = 1e-12
     reserved_positions: int = 0
 

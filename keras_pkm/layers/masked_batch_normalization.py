@@ -1,5 +1,7 @@
 """Batch normalization that ignores padding and synchronizes replicas."""
 
+from typing import Any
+
 import keras
 import tensorflow as tf
 from keras import ops
@@ -45,7 +47,9 @@ class MaskedBatchNormalization(keras.layers.BatchNormalization):
     array([-1.,  1.], dtype=float32)
     """
 
-    def __init__(self, momentum=0.9, epsilon=1e-5, **kwargs):
+    def __init__(
+        self, momentum: float = 0.9, epsilon: float = 1e-5, **kwargs: Any
+    ):
         for name in ("axis", "renorm", "synchronized"):
             if name in kwargs:
                 raise ValueError(
@@ -56,7 +60,12 @@ class MaskedBatchNormalization(keras.layers.BatchNormalization):
                 )
         super().__init__(momentum=momentum, epsilon=epsilon, **kwargs)
 
-    def call(self, inputs, training=None, mask=None):
+    def call(
+        self,
+        inputs: tf.Tensor,
+        training: bool | None = None,
+        mask: tf.Tensor | None = None,
+    ) -> tf.Tensor:
         inputs = ops.cast(inputs, "float32")
         if training and self.trainable:
             mean, variance, count = self._masked_moments(inputs, mask)
@@ -73,7 +82,9 @@ class MaskedBatchNormalization(keras.layers.BatchNormalization):
             epsilon=self.epsilon,
         )
 
-    def _masked_moments(self, inputs, mask):
+    def _masked_moments(
+        self, inputs: tf.Tensor, mask: tf.Tensor | None
+    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """Mean and variance of each channel, and the number of tokens.
 
         One pass of sums suffices, one all-reduce with it. The sums are taken
@@ -103,7 +114,9 @@ class MaskedBatchNormalization(keras.layers.BatchNormalization):
         variance = tf.maximum(second / tokens - tf.square(mean), 0.0)
         return mean + shift, variance, count
 
-    def _update_moving_statistics(self, mean, variance, count):
+    def _update_moving_statistics(
+        self, mean: tf.Tensor, variance: tf.Tensor, count: tf.Tensor
+    ) -> None:
         usable = tf.reduce_all(
             tf.math.is_finite(mean) & tf.math.is_finite(variance)
         ) & (count[0] > 0)
@@ -115,7 +128,7 @@ class MaskedBatchNormalization(keras.layers.BatchNormalization):
             new = old * self.momentum + batch * (1 - self.momentum)
             moving.assign(tf.where(usable, new, old))
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         config = super().get_config()
         for name in (
             "axis",
@@ -128,7 +141,7 @@ class MaskedBatchNormalization(keras.layers.BatchNormalization):
         return config
 
 
-def _sum_over_replicas(tensor):
+def _sum_over_replicas(tensor: tf.Tensor) -> tf.Tensor:
     context = tf.distribute.get_replica_context()
     if context is None or context.num_replicas_in_sync == 1:
         return tensor

@@ -1,9 +1,12 @@
 """A Transformer encoder layer with a memory beside or for its FFN."""
 
+from typing import Any
+
 import keras
 import keras_hub
-from keras import ops
+import tensorflow as tf
 
+from keras_pkm.layers.attention_mask import merge_masks
 from keras_pkm.layers.product_key_memory import ProductKeyMemory
 
 #: (α, β) of x' = LN(x + α·FFN(x) + β·PKM(x)).
@@ -71,7 +74,12 @@ class PKMTransformerEncoder(keras_hub.layers.TransformerEncoder):
     """
 
     def __init__(
-        self, intermediate_dim, num_heads, block="ffn", memory=None, **kwargs
+        self,
+        intermediate_dim: int,
+        num_heads: int,
+        block: str = "ffn",
+        memory: dict[str, Any] | None = None,
+        **kwargs: Any,
     ):
         super().__init__(
             intermediate_dim=intermediate_dim, num_heads=num_heads, **kwargs
@@ -83,7 +91,7 @@ class PKMTransformerEncoder(keras_hub.layers.TransformerEncoder):
             )
         self.block = block
         self.memory = dict(memory or {})
-        self.product_key_memory = None
+        self.product_key_memory: ProductKeyMemory | None = None
         if self._uses_memory:
             self.product_key_memory = ProductKeyMemory(
                 **self.memory,
@@ -92,18 +100,18 @@ class PKMTransformerEncoder(keras_hub.layers.TransformerEncoder):
             )
 
     @property
-    def _uses_ffn(self):
+    def _uses_ffn(self) -> bool:
         return BLOCKS[self.block][0] == 1
 
     @property
-    def _uses_memory(self):
+    def _uses_memory(self) -> bool:
         return BLOCKS[self.block][1] == 1
 
-    def build(self, inputs_shape):
+    def build(self, inputs_shape: tuple[int | None, ...]) -> None:
         dim = inputs_shape[-1]
-        if dim < self.num_heads:
+        if dim is None or dim < self.num_heads:
             raise ValueError(
-                "`num_heads` must be at most the width of the inputs. "
+                "`num_heads` must be at most the known width of the inputs. "
                 f"Received: num_heads={self.num_heads}, "
                 f"inputs_shape={inputs_shape}."
             )
@@ -141,11 +149,13 @@ class PKMTransformerEncoder(keras_hub.layers.TransformerEncoder):
                 (*inputs_shape[:-1], self.intermediate_dim)
             )
             self._feedforward_dropout = self._dropout("feedforward_dropout")
-        if self._uses_memory:
+        if self.product_key_memory is not None:
             self.product_key_memory.build(inputs_shape)
         self.built = True
 
-    def _dense(self, units, name, activation=None):
+    def _dense(
+        self, units: int, name: str, activation: Any = None
+    ) -> keras.layers.Dense:
         return keras.layers.Dense(
             units,
             activation=activation,
@@ -155,31 +165,31 @@ class PKMTransformerEncoder(keras_hub.layers.TransformerEncoder):
             name=name,
         )
 
-    def _layer_norm(self, name):
+    def _layer_norm(self, name: str) -> keras.layers.LayerNormalization:
         return keras.layers.LayerNormalization(
             epsilon=self.layer_norm_epsilon, dtype=self.dtype_policy, name=name
         )
 
-    def _dropout(self, name):
+    def _dropout(self, name: str) -> keras.layers.Dropout:
         return keras.layers.Dropout(
             self.dropout, dtype=self.dtype_policy, name=name
         )
 
     def call(
         self,
-        inputs,
-        padding_mask=None,
-        attention_mask=None,
-        training=None,
-        return_attention_scores=False,
-        return_memory_access=False,
-    ):
+        inputs: tf.Tensor,
+        padding_mask: tf.Tensor | None = None,
+        attention_mask: tf.Tensor | None = None,
+        training: bool | None = None,
+        return_attention_scores: bool = False,
+        return_memory_access: bool = False,
+    ) -> tf.Tensor | tuple[Any, ...]:
         self._check_access_request(return_memory_access)
         if padding_mask is None:
             padding_mask = getattr(inputs, "_keras_mask", None)
         x, attention_scores = self._attend(
             inputs,
-            _merge_masks(padding_mask, attention_mask),
+            merge_masks(padding_mask, attention_mask),
             training,
             return_attention_scores,
         )
@@ -191,7 +201,7 @@ class PKMTransformerEncoder(keras_hub.layers.TransformerEncoder):
         updates = []
         if self._uses_ffn:
             updates.append(self._feedforward(x, training))
-        if self._uses_memory:
+        if self.product_key_memory is not None:
             memory, memory_access = self.product_key_memory(
                 x,
                 padding_mask=padding_mask,
@@ -210,7 +220,13 @@ class PKMTransformerEncoder(keras_hub.layers.TransformerEncoder):
             outputs.append(memory_access)
         return tuple(outputs) if len(outputs) > 1 else x
 
-    def _attend(self, inputs, mask, training, return_attention_scores):
+    def _attend(
+        self,
+        inputs: tf.Tensor,
+        mask: tf.Tensor | None,
+        training: bool | None,
+        return_attention_scores: bool,
+    ) -> tuple[tf.Tensor, tf.Tensor | None]:
         x = inputs
         if self.normalize_first:
             x = self._self_attention_layer_norm(x)
@@ -228,20 +244,20 @@ class PKMTransformerEncoder(keras_hub.layers.TransformerEncoder):
             x = self._self_attention_layer_norm(x)
         return x, scores
 
-    def _feedforward(self, x, training):
+    def _feedforward(self, x: tf.Tensor, training: bool | None) -> tf.Tensor:
         x = self._feedforward_intermediate_dense(x)
         x = self._feedforward_output_dense(x)
         return self._feedforward_dropout(x, training=training)
 
     def compute_output_spec(
         self,
-        inputs,
-        padding_mask=None,
-        attention_mask=None,
-        training=None,
-        return_attention_scores=False,
-        return_memory_access=False,
-    ):
+        inputs: keras.KerasTensor,
+        padding_mask: keras.KerasTensor | None = None,
+        attention_mask: keras.KerasTensor | None = None,
+        training: bool | None = None,
+        return_attention_scores: bool = False,
+        return_memory_access: bool = False,
+    ) -> keras.KerasTensor | tuple[Any, ...]:
         self._check_access_request(return_memory_access)
         x = keras.KerasTensor(inputs.shape, dtype=self.compute_dtype)
         outputs = [x]
@@ -253,40 +269,28 @@ class PKMTransformerEncoder(keras_hub.layers.TransformerEncoder):
                     dtype=self.compute_dtype,
                 )
             )
-        if return_memory_access:
+        if return_memory_access and self.product_key_memory is not None:
             _, access = self.product_key_memory.compute_output_spec(
                 x, return_memory_access=True
             )
             outputs.append(access)
         return tuple(outputs) if len(outputs) > 1 else x
 
-    def _check_access_request(self, return_memory_access):
+    def _check_access_request(self, return_memory_access: bool) -> None:
         if return_memory_access and not self._uses_memory:
             raise ValueError(
                 "`return_memory_access=True` needs a memory. Received: "
                 f"block={self.block!r}. Use block='pkm' or block='resm'."
             )
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         config = super().get_config()
         config.update({"block": self.block, "memory": dict(self.memory)})
         return config
 
 
-def _clone(initializer):
+def _clone(initializer: Any) -> Any:
     """A fresh copy: an initializer called twice gives the same numbers."""
     if not isinstance(initializer, keras.initializers.Initializer):
         return initializer
     return initializer.__class__.from_config(initializer.get_config())
-
-
-def _merge_masks(padding_mask, attention_mask):
-    """The attention mask `(batch, 1 or length, length)` that both allow."""
-    if padding_mask is not None:
-        padding_mask = ops.cast(ops.expand_dims(padding_mask, 1), "int32")
-    if attention_mask is None:
-        return padding_mask
-    attention_mask = ops.cast(attention_mask, "int32")
-    if padding_mask is None:
-        return attention_mask
-    return ops.minimum(padding_mask, attention_mask)

@@ -1,11 +1,18 @@
 """The product-key memory layer."""
 
 import math
+from typing import Any
 
 import keras
+import tensorflow as tf
 from keras import ops
 
 from keras_pkm.layers.masked_batch_normalization import MaskedBatchNormalization
+from keras_pkm.layers.memory_arguments import check_memory_sizes
+from keras_pkm.layers.memory_arguments import check_query_normalization
+from keras_pkm.layers.memory_arguments import dropout_rate
+from keras_pkm.layers.memory_arguments import positive_int
+from keras_pkm.layers.padding_mask import flatten_padding_mask
 from keras_pkm.ops.embedding_bag import embedding_bag
 from keras_pkm.ops.product_key_search import product_key_search
 
@@ -88,47 +95,28 @@ class ProductKeyMemory(keras.layers.Layer):
 
     def __init__(
         self,
-        num_sub_keys=512,
-        num_heads=4,
-        top_k=32,
-        key_dim=256,
-        value_dim=None,
-        query_normalization="batch",
-        query_dropout=0.0,
-        value_dropout=0.0,
-        **kwargs,
+        num_sub_keys: int = 512,
+        num_heads: int = 4,
+        top_k: int = 32,
+        key_dim: int = 256,
+        value_dim: int | None = None,
+        query_normalization: str | None = "batch",
+        query_dropout: float = 0.0,
+        value_dropout: float = 0.0,
+        **kwargs: Any,
     ):
         super().__init__(**kwargs)
-        self.num_sub_keys = _positive_int("num_sub_keys", num_sub_keys)
-        self.num_heads = _positive_int("num_heads", num_heads)
-        self.top_k = _positive_int("top_k", top_k)
-        self.key_dim = _positive_int("key_dim", key_dim)
+        self.num_sub_keys = positive_int("num_sub_keys", num_sub_keys)
+        self.num_heads = positive_int("num_heads", num_heads)
+        self.top_k = positive_int("top_k", top_k)
+        self.key_dim = positive_int("key_dim", key_dim)
         self.value_dim = (
-            None if value_dim is None else _positive_int("value_dim", value_dim)
+            None if value_dim is None else positive_int("value_dim", value_dim)
         )
-        self.query_dropout = _rate("query_dropout", query_dropout)
-        self.value_dropout = _rate("value_dropout", value_dropout)
-        if self.num_sub_keys**2 >= 2**31:
-            raise ValueError(
-                "`num_sub_keys` must be at most 46,340, because slots are "
-                f"int32 numbers. Received: num_sub_keys={num_sub_keys}."
-            )
-        if self.top_k > self.num_sub_keys:
-            raise ValueError(
-                "`top_k` must be at most `num_sub_keys`, because each half of "
-                "a query has no more sub-keys to choose from. Received: "
-                f"top_k={top_k}, num_sub_keys={num_sub_keys}."
-            )
-        if self.key_dim % 2:
-            raise ValueError(
-                "`key_dim` must be even, because each half of a query has its "
-                f"own sub-keys. Received: key_dim={key_dim}."
-            )
-        if query_normalization not in ("batch", "layer", None):
-            raise ValueError(
-                '`query_normalization` must be "batch", "layer" or None. '
-                f"Received: query_normalization={query_normalization!r}."
-            )
+        self.query_dropout = dropout_rate("query_dropout", query_dropout)
+        self.value_dropout = dropout_rate("value_dropout", value_dropout)
+        check_memory_sizes(self)
+        check_query_normalization(query_normalization)
         self._query_normalization = query_normalization
         self.query_normalization = self._make_query_normalization()
         self.supports_masking = True
@@ -137,11 +125,11 @@ class ProductKeyMemory(keras.layers.Layer):
         self.supports_jit = False
 
     @property
-    def num_slots(self):
+    def num_slots(self) -> int:
         """Number of slots of the memory, `num_sub_keys²`."""
         return self.num_sub_keys**2
 
-    def build(self, inputs_shape):
+    def build(self, inputs_shape: tuple[int | None, ...]) -> None:
         dim = inputs_shape[-1]
         if dim is None:
             raise ValueError(
@@ -157,11 +145,11 @@ class ProductKeyMemory(keras.layers.Layer):
             name="query_projection",
         )
         self.query_projection.build((None, dim))
-        if self._query_normalization == "batch":
+        if isinstance(self.query_normalization, MaskedBatchNormalization):
             # One mean and variance for each (head, dimension).
             channels = self.num_heads * self.key_dim
             self.query_normalization.build((None, channels))
-        elif self._query_normalization == "layer":
+        elif self.query_normalization is not None:
             self.query_normalization.build((None, self.num_heads, self.key_dim))
         self.query_dropout_layer = keras.layers.Dropout(
             self.query_dropout, dtype="float32", name="query_dropout"
@@ -197,7 +185,7 @@ class ProductKeyMemory(keras.layers.Layer):
             self.value_dropout, dtype=self.dtype_policy, name="value_dropout"
         )
 
-    def _make_query_normalization(self):
+    def _make_query_normalization(self) -> keras.layers.Layer | None:
         kind = {
             "batch": MaskedBatchNormalization,
             "layer": keras.layers.LayerNormalization,
@@ -207,15 +195,15 @@ class ProductKeyMemory(keras.layers.Layer):
 
     def call(
         self,
-        inputs,
-        padding_mask=None,
-        training=None,
-        return_memory_access=False,
-    ):
+        inputs: tf.Tensor,
+        padding_mask: tf.Tensor | None = None,
+        training: bool | None = None,
+        return_memory_access: bool = False,
+    ) -> tf.Tensor | tuple[tf.Tensor, tuple[tf.Tensor, tf.Tensor]]:
         leading = ops.shape(inputs)[:-1]
         if padding_mask is None:
             padding_mask = getattr(inputs, "_keras_mask", None)
-        mask = self._flat_mask(inputs, padding_mask)
+        mask = flatten_padding_mask(inputs, padding_mask)
         tokens = ops.reshape(inputs, (-1, inputs.shape[-1]))
         if mask is not None:
             # Padding may hold anything, NaN included.
@@ -249,43 +237,33 @@ class ProductKeyMemory(keras.layers.Layer):
             ops.reshape(weights, access),
         )
 
-    def _queries(self, tokens, mask, training):
+    def _queries(
+        self, tokens: tf.Tensor, mask: tf.Tensor | None, training: bool | None
+    ) -> tf.Tensor:
         """Float32 queries of shape `(tokens, num_heads, key_dim)`."""
         queries = ops.cast(self.query_projection(tokens), "float32")
-        if self._query_normalization == "batch":
-            queries = self.query_normalization(
-                queries, training=training, mask=mask
-            )
+        normalize = self.query_normalization
+        if isinstance(normalize, MaskedBatchNormalization):
+            queries = normalize(queries, training=training, mask=mask)
         queries = ops.reshape(queries, (-1, self.num_heads, self.key_dim))
-        if self._query_normalization == "layer":
-            queries = self.query_normalization(queries)
+        if isinstance(normalize, keras.layers.LayerNormalization):
+            queries = normalize(queries)
         return self.query_dropout_layer(queries, training=training)
 
-    def _flat_mask(self, inputs, padding_mask):
-        if padding_mask is None:
-            return None
-        expected = tuple(inputs.shape[:-1])
-        received = tuple(padding_mask.shape)
-        if len(received) != len(expected) or any(
-            None not in sizes and sizes[0] != sizes[1]
-            for sizes in zip(received, expected)
-        ):
-            raise ValueError(
-                "`padding_mask` must have the shape of `inputs` without the "
-                f"last dimension, {expected}. Received: padding_mask of shape "
-                f"{received}."
-            )
-        return ops.reshape(ops.cast(padding_mask, "bool"), (-1,))
-
-    def compute_output_shape(self, inputs_shape):
+    def compute_output_shape(
+        self, inputs_shape: tuple[int | None, ...]
+    ) -> tuple[int | None, ...]:
         return inputs_shape
 
     def compute_output_spec(
         self,
-        inputs,
-        padding_mask=None,
-        training=None,
-        return_memory_access=False,
+        inputs: keras.KerasTensor,
+        padding_mask: keras.KerasTensor | None = None,
+        training: bool | None = None,
+        return_memory_access: bool = False,
+    ) -> (
+        keras.KerasTensor
+        | tuple[keras.KerasTensor, tuple[keras.KerasTensor, keras.KerasTensor]]
     ):
         outputs = keras.KerasTensor(inputs.shape, dtype=self.compute_dtype)
         if not return_memory_access:
@@ -296,7 +274,7 @@ class ProductKeyMemory(keras.layers.Layer):
             keras.KerasTensor(access, dtype="float32"),
         )
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         config = super().get_config()
         config.update(
             {
@@ -311,19 +289,3 @@ class ProductKeyMemory(keras.layers.Layer):
             }
         )
         return config
-
-
-def _positive_int(name, value):
-    if isinstance(value, bool) or int(value) != value or value < 1:
-        raise ValueError(
-            f"`{name}` must be a positive integer. Received: {name}={value!r}."
-        )
-    return int(value)
-
-
-def _rate(name, value):
-    if not 0 <= value < 1:
-        raise ValueError(
-            f"`{name}` must be in [0, 1). Received: {name}={value!r}."
-        )
-    return float(value)

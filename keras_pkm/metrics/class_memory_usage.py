@@ -1,7 +1,11 @@
 """How differently two classes of examples use a memory."""
 
+from typing import Any
+
 import keras
 import numpy as np
+import numpy.typing as npt
+import tensorflow as tf
 from keras import ops
 
 from keras_pkm.metrics.num_slots import check_num_slots
@@ -49,7 +53,12 @@ class ClassMemoryUsage(keras.metrics.Metric):
     - [Kim and Jung, 2020](https://arxiv.org/abs/2010.03881), figure 4
     """
 
-    def __init__(self, num_slots, name="class_memory_usage", dtype=None):
+    def __init__(
+        self,
+        num_slots: int,
+        name: str = "class_memory_usage",
+        dtype: str | keras.DTypePolicy | None = None,
+    ):
         super().__init__(name=name, dtype=dtype)
         self.num_slots = check_num_slots(num_slots)
         self._top1 = self.add_variable(
@@ -59,7 +68,13 @@ class ClassMemoryUsage(keras.metrics.Metric):
             name="top1",
         )
 
-    def update_state(self, slots, weights, labels, padding_mask=None):
+    def update_state(
+        self,
+        slots: npt.ArrayLike,
+        weights: npt.ArrayLike,
+        labels: npt.ArrayLike,
+        padding_mask: npt.ArrayLike | None = None,
+    ) -> None:
         """Counts the memory access of one batch.
 
         Args:
@@ -70,7 +85,7 @@ class ClassMemoryUsage(keras.metrics.Metric):
             padding_mask: optional bool or int tensor of shape `(batch, ...)`,
                 false or 0 at padding, which is not counted.
         """
-        slots, weights, counted = flatten_access(slots, weights, padding_mask)
+        read, shares, counted = flatten_access(slots, weights, padding_mask)
         labels = ops.reshape(ops.cast(labels, "int64"), (-1, 1))
         labels = ops.broadcast_to(
             labels,
@@ -82,11 +97,11 @@ class ClassMemoryUsage(keras.metrics.Metric):
         labels = ops.reshape(labels, (-1,))
         counted *= ops.cast((labels == 0) | (labels == 1), "int64")
         cells = (
-            top1_slots(slots, weights)
+            top1_slots(read, shares)
             + self.num_slots
             * ops.cast(ops.clip(labels, 0, 1), "int32")[:, None]
         )
-        heads = slots.shape[1]
+        heads = read.shape[1]
         self._top1.assign_add(
             ops.segment_sum(
                 ops.repeat(counted, heads),
@@ -96,11 +111,11 @@ class ClassMemoryUsage(keras.metrics.Metric):
         )
 
     @property
-    def counts(self):
+    def counts(self) -> np.ndarray:
         """int64 array of shape `(2, num_slots)`: t'⁻ and t'⁺."""
         return np.array(self._top1).reshape(2, -1)
 
-    def result(self):
+    def result(self) -> dict[str, tf.Tensor]:
         counts = ops.reshape(ops.convert_to_tensor(self._top1), (2, -1))
         reads = ops.sum(counts, axis=1)
         is_known = ops.min(reads) > 0
@@ -129,5 +144,5 @@ class ClassMemoryUsage(keras.metrics.Metric):
             "reads_1": reads[1],
         }
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {"num_slots": self.num_slots, "name": self.name}

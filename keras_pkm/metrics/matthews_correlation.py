@@ -1,6 +1,10 @@
 """Matthews correlation of predicted and true classes."""
 
+from typing import Any
+
 import keras
+import numpy.typing as npt
+import tensorflow as tf
 from keras import ops
 
 
@@ -38,7 +42,12 @@ class MatthewsCorrelation(keras.metrics.Metric):
       for more than two classes.
     """
 
-    def __init__(self, num_classes=2, name="matthews_correlation", dtype=None):
+    def __init__(
+        self,
+        num_classes: int = 2,
+        name: str = "matthews_correlation",
+        dtype: str | keras.DTypePolicy | None = None,
+    ):
         super().__init__(name=name, dtype=dtype)
         if num_classes < 2:
             raise ValueError(
@@ -53,7 +62,12 @@ class MatthewsCorrelation(keras.metrics.Metric):
             name="confusion",
         )
 
-    def update_state(self, y_true, y_pred, sample_weight=None):
+    def update_state(
+        self,
+        y_true: npt.ArrayLike,
+        y_pred: npt.ArrayLike,
+        sample_weight: npt.ArrayLike | None = None,
+    ) -> None:
         """Counts one batch.
 
         Args:
@@ -62,21 +76,21 @@ class MatthewsCorrelation(keras.metrics.Metric):
                 probabilities: the class of the largest counts.
             sample_weight: optional tensor of the shape of `y_true`.
         """
-        y_true = ops.reshape(ops.cast(y_true, "int32"), (-1,))
-        y_pred = ops.cast(ops.argmax(y_pred, axis=-1), "int32")
-        y_pred = ops.reshape(y_pred, (-1,))
+        true = ops.reshape(ops.cast(y_true, "int32"), (-1,))
+        predicted = ops.cast(ops.argmax(y_pred, axis=-1), "int32")
+        predicted = ops.reshape(predicted, (-1,))
         if sample_weight is None:
-            weights = ops.ones_like(y_true, "float64")
+            weights = ops.ones_like(true, "float64")
         else:
             weights = ops.reshape(ops.cast(sample_weight, "float64"), (-1,))
         cells = ops.segment_sum(
-            weights, y_true * self.num_classes + y_pred, self.num_classes**2
+            weights, true * self.num_classes + predicted, self.num_classes**2
         )
         self._confusion.assign_add(
             ops.reshape(cells, (self.num_classes, self.num_classes))
         )
 
-    def result(self):
+    def result(self) -> tf.Tensor:
         confusion = ops.convert_to_tensor(self._confusion)
         total = ops.sum(confusion)
         true, predicted = ops.sum(confusion, axis=1), ops.sum(confusion, axis=0)
@@ -90,5 +104,5 @@ class MatthewsCorrelation(keras.metrics.Metric):
             0.0,
         )
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {"num_classes": self.num_classes, "name": self.name}

@@ -1,12 +1,17 @@
 """How long the slots of a memory have not been read."""
 
+from typing import Any
+
 import keras
 import numpy as np
+import numpy.typing as npt
+import tensorflow as tf
 from keras import ops
 
 from keras_pkm.metrics.num_slots import check_num_slots
 
-_NEVER = -1
+#: The step of slots that were never read.
+NEVER = -1
 
 
 @keras.saving.register_keras_serializable("keras_pkm")
@@ -45,21 +50,26 @@ class MemoryStaleness(keras.metrics.Metric):
     - [Kim and Jung, 2020](https://arxiv.org/abs/2010.03881), figure 2
     """
 
-    def __init__(self, num_slots, name="memory_staleness", dtype=None):
+    def __init__(
+        self,
+        num_slots: int,
+        name: str = "memory_staleness",
+        dtype: str | keras.DTypePolicy | None = None,
+    ):
         super().__init__(name=name, dtype=dtype)
         self.num_slots = check_num_slots(num_slots)
         self._last = self._steps((self.num_slots,), "last")
         self._newest = self._steps((), "newest")
 
-    def _steps(self, shape, name):
+    def _steps(self, shape: tuple[int, ...], name: str) -> keras.Variable:
         return self.add_variable(
             shape,
-            initializer=keras.initializers.Constant(_NEVER),
+            initializer=keras.initializers.Constant(NEVER),
             dtype="int64",
             name=name,
         )
 
-    def update_state(self, top1_reads, step):
+    def update_state(self, top1_reads: npt.ArrayLike, step: int) -> None:
         """Takes the reads of one checkpoint.
 
         Args:
@@ -87,13 +97,13 @@ class MemoryStaleness(keras.metrics.Metric):
         self._newest.assign(step)
 
     @property
-    def last_steps(self):
+    def last_steps(self) -> np.ndarray:
         """int64 array of shape `(num_slots,)`, -1 for slots never read."""
         return np.array(self._last)
 
-    def result(self):
+    def result(self) -> dict[str, tf.Tensor]:
         last = ops.convert_to_tensor(self._last)
-        is_never = last == _NEVER
+        is_never = last == NEVER
         is_fresh = (last == self._newest) & ~is_never
         return {
             "fresh": _share(is_fresh),
@@ -101,13 +111,13 @@ class MemoryStaleness(keras.metrics.Metric):
             "never": _share(is_never),
         }
 
-    def reset_state(self):
+    def reset_state(self) -> None:
         for variable in (self._last, self._newest):
-            variable.assign(ops.full(variable.shape, _NEVER, "int64"))
+            variable.assign(ops.full(variable.shape, NEVER, "int64"))
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {"num_slots": self.num_slots, "name": self.name}
 
 
-def _share(slots):
+def _share(slots: tf.Tensor) -> tf.Tensor:
     return ops.mean(ops.cast(slots, "float64"))

@@ -1,9 +1,12 @@
 """How much of a memory is used, and how evenly."""
 
 import math
+from typing import Any
 
 import keras
 import numpy as np
+import numpy.typing as npt
+import tensorflow as tf
 from keras import ops
 
 from keras_pkm.metrics.num_slots import check_num_slots
@@ -56,7 +59,12 @@ class MemoryUsage(keras.metrics.Metric):
     - [Kim and Jung, 2020](https://arxiv.org/abs/2010.03881), section 4.3
     """
 
-    def __init__(self, num_slots, name="memory_usage", dtype=None):
+    def __init__(
+        self,
+        num_slots: int,
+        name: str = "memory_usage",
+        dtype: str | keras.DTypePolicy | None = None,
+    ):
         super().__init__(name=name, dtype=dtype)
         self.num_slots = check_num_slots(num_slots)
         self._reads = self._counter("reads", "int64")
@@ -64,12 +72,17 @@ class MemoryUsage(keras.metrics.Metric):
         self._top1_of_token = self._counter("top1_of_token", "int64")
         self._weights = self._counter("weights", "float64")
 
-    def _counter(self, name, dtype):
+    def _counter(self, name: str, dtype: str) -> keras.Variable:
         return self.add_variable(
             (self.num_slots,), initializer="zeros", dtype=dtype, name=name
         )
 
-    def update_state(self, slots, weights, padding_mask=None):
+    def update_state(
+        self,
+        slots: npt.ArrayLike,
+        weights: npt.ArrayLike,
+        padding_mask: npt.ArrayLike | None = None,
+    ) -> None:
         """Counts one memory access.
 
         Args:
@@ -78,32 +91,34 @@ class MemoryUsage(keras.metrics.Metric):
             padding_mask: optional bool or int tensor of shape `(...)`, false
                 or 0 at padding, which is not counted.
         """
-        slots, weights, counted = flatten_access(slots, weights, padding_mask)
-        heads, top_k = slots.shape[-2:]
+        read, shares, counted = flatten_access(slots, weights, padding_mask)
+        heads, top_k = read.shape[-2:]
         per_head = ops.repeat(counted, heads)
 
-        self._add(self._reads, slots, ops.repeat(per_head, top_k))
+        self._add(self._reads, read, ops.repeat(per_head, top_k))
         self._add(
             self._weights,
-            slots,
-            ops.reshape(weights, (-1,))
+            read,
+            ops.reshape(shares, (-1,))
             * ops.cast(ops.repeat(per_head, top_k), "float64"),
         )
-        self._add(self._top1, top1_slots(slots, weights), per_head)
+        self._add(self._top1, top1_slots(read, shares), per_head)
         flat = (-1, heads * top_k)
         self._add(
             self._top1_of_token,
-            top1_slots(ops.reshape(slots, flat), ops.reshape(weights, flat)),
+            top1_slots(ops.reshape(read, flat), ops.reshape(shares, flat)),
             counted,
         )
 
-    def _add(self, counter, slots, amounts):
+    def _add(
+        self, counter: keras.Variable, slots: tf.Tensor, amounts: tf.Tensor
+    ) -> None:
         counter.assign_add(
             ops.segment_sum(amounts, ops.reshape(slots, (-1,)), self.num_slots)
         )
 
     @property
-    def counts(self):
+    def counts(self) -> dict[str, np.ndarray]:
         """Arrays of shape `(num_slots,)`: what the figures are made of.
 
         `"reads"` is u', `"top1"` is t', `"top1_of_token"` the same per token
@@ -116,7 +131,7 @@ class MemoryUsage(keras.metrics.Metric):
             "weights": np.array(self._weights),
         }
 
-    def result(self):
+    def result(self) -> dict[str, tf.Tensor]:
         return {
             "mu": _share_used(self._reads),
             "top1_mu": _share_used(self._top1),
@@ -126,7 +141,7 @@ class MemoryUsage(keras.metrics.Metric):
             "top1_reads": ops.sum(self._top1),
         }
 
-    def _divergence_from_uniform(self, amounts):
+    def _divergence_from_uniform(self, amounts: keras.Variable) -> tf.Tensor:
         """`ln(slots) + Σ p ln p`, 0 where nothing was counted yet."""
         amounts = ops.cast(amounts, "float64")
         total = ops.sum(amounts)
@@ -134,9 +149,9 @@ class MemoryUsage(keras.metrics.Metric):
         entropy = -ops.sum(p * ops.log(ops.where(p > 0, p, 1.0)))
         return ops.where(total > 0, math.log(self.num_slots) - entropy, 0.0)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {"num_slots": self.num_slots, "name": self.name}
 
 
-def _share_used(counts):
+def _share_used(counts: keras.Variable) -> tf.Tensor:
     return ops.mean(ops.cast(ops.convert_to_tensor(counts) > 0, "float64"))

@@ -1,7 +1,7 @@
 """What all metrics of a memory take."""
 
 
-def check_num_slots(num_slots):
+def check_num_slots(num_slots: int) -> int:
     """Returns the number of slots as an int.
 
     Raises:

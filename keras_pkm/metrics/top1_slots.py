@@ -1,9 +1,15 @@
 """A memory access as the metrics count it: by token, and its best slots."""
 
+import numpy.typing as npt
+import tensorflow as tf
 from keras import ops
 
 
-def flatten_access(slots, weights, padding_mask=None):
+def flatten_access(
+    slots: npt.ArrayLike,
+    weights: npt.ArrayLike,
+    padding_mask: npt.ArrayLike | None = None,
+) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
     """Returns an access by token, and which tokens are not padding.
 
     Args:
@@ -16,20 +22,20 @@ def flatten_access(slots, weights, padding_mask=None):
         `(tokens, num_heads, top_k)`, and an int64 tensor of shape `(tokens,)`,
         0 at padding and 1 elsewhere.
     """
-    slots = ops.convert_to_tensor(slots, "int32")
-    heads, top_k = slots.shape[-2:]
-    slots = ops.reshape(slots, (-1, heads, top_k))
-    weights = ops.reshape(ops.cast(weights, "float64"), (-1, heads, top_k))
+    all_slots = ops.convert_to_tensor(slots, "int32")
+    heads, top_k = all_slots.shape[-2:]
+    flat_slots = ops.reshape(all_slots, (-1, heads, top_k))
+    flat_weights = ops.reshape(ops.cast(weights, "float64"), (-1, heads, top_k))
     if padding_mask is None:
-        counted = ops.ones((ops.shape(slots)[0],), "int64")
+        counted = ops.ones((ops.shape(flat_slots)[0],), "int64")
     else:
         counted = ops.cast(
             ops.cast(ops.reshape(padding_mask, (-1,)), "bool"), "int64"
         )
-    return slots, weights, counted
+    return flat_slots, flat_weights, counted
 
 
-def top1_slots(slots, weights):
+def top1_slots(slots: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
     """Returns the slot of the largest weight along the last axis."""
     best = ops.expand_dims(ops.argmax(weights, axis=-1), -1)
     return ops.squeeze(ops.take_along_axis(slots, best, axis=-1), -1)

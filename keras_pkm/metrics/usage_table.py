@@ -1,7 +1,44 @@
 """The table of how memories are used."""
 
+#: The columns of the table behind the one that names the memory.
+COLUMNS = (
+    "slots",
+    "used %",
+    "top-1 used %",
+    "per token %",
+    "KL_u",
+    "KL_w",
+    "top-1 reads",
+)
 
-def format_memory_usage(usage: dict, num_slots: int) -> list[str]:
+
+def memory_usage_cells(figures: dict[str, float], num_slots: int) -> list[str]:
+    """Returns the cells of one memory, those of `COLUMNS`.
+
+    Args:
+        figures: dict. Those of `keras_pkm.metrics.MemoryUsage`, as Python
+            numbers.
+        num_slots: int. Slots of the memory.
+    """
+    return [
+        f"{num_slots:,}",
+        f"{100 * figures['mu']:.1f}",
+        f"{100 * figures['top1_mu']:.1f}",
+        f"{100 * figures['top1_token_mu']:.1f}",
+        f"{figures['kl_u']:.2f}",
+        f"{figures['kl_w']:.2f}",
+        f"{figures['top1_reads']:,}",
+    ]
+
+
+def has_few_reads(figures: dict[str, float], num_slots: int) -> bool:
+    """Whether there are too few reads to tell how much of a memory is used."""
+    return figures["top1_reads"] < 5 * num_slots
+
+
+def format_memory_usage(
+    usage: dict[int, dict[str, float]], num_slots: int
+) -> list[str]:
     """Returns the lines of a table of memory usage, none if there is no memory.
 
     Args:
@@ -25,18 +62,13 @@ def format_memory_usage(usage: dict, num_slots: int) -> list[str]:
         return []
     lines = [
         "",
-        "| memory layer | slots | used % | top-1 used % | per token % | "
-        "KL_u | KL_w | top-1 reads |",
-        "|---:|---:|---:|---:|---:|---:|---:|---:|",
+        f"| {' | '.join(('memory layer', *COLUMNS))} |",
+        f"|{'---:|' * (1 + len(COLUMNS))}",
     ]
     for layer, figures in usage.items():
-        lines.append(
-            f"| {layer} | {num_slots:,} | {100 * figures['mu']:.1f} | "
-            f"{100 * figures['top1_mu']:.1f} | "
-            f"{100 * figures['top1_token_mu']:.1f} | {figures['kl_u']:.2f} | "
-            f"{figures['kl_w']:.2f} | {figures['top1_reads']:,} |"
-        )
-    if any(figures["top1_reads"] < 5 * num_slots for figures in usage.values()):
+        cells = memory_usage_cells(figures, num_slots)
+        lines.append(f"| {' | '.join((str(layer), *cells))} |")
+    if any(has_few_reads(figures, num_slots) for figures in usage.values()):
         lines += [
             "",
             "Fewer than five top-1 reads a slot: usage would be higher on more "

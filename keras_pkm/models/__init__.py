@@ -1,18 +1,11 @@
 """Backbones with memory layers, their tasks, and the warm start."""
 
+from keras_pkm.models.masked_lm import PKMBertMaskedLM
+from keras_pkm.models.masked_lm import PKMDistilBertMaskedLM
+from keras_pkm.models.masked_lm import PKMRobertaMaskedLM
 from keras_pkm.models.pkm_bert_backbone import PKMBertBackbone
-from keras_pkm.models.pkm_bert_masked_lm import PKMBertMaskedLM
-from keras_pkm.models.pkm_bert_text_classifier import PKMBertTextClassifier
 from keras_pkm.models.pkm_distil_bert_backbone import PKMDistilBertBackbone
-from keras_pkm.models.pkm_distil_bert_masked_lm import PKMDistilBertMaskedLM
-from keras_pkm.models.pkm_distil_bert_text_classifier import (
-    PKMDistilBertTextClassifier,
-)
 from keras_pkm.models.pkm_roberta_backbone import PKMRobertaBackbone
-from keras_pkm.models.pkm_roberta_masked_lm import PKMRobertaMaskedLM
-from keras_pkm.models.pkm_roberta_text_classifier import (
-    PKMRobertaTextClassifier,
-)
 from keras_pkm.models.question_answerer import PKMBertQuestionAnswerer
 from keras_pkm.models.question_answerer import PKMDistilBertQuestionAnswerer
 from keras_pkm.models.question_answerer import PKMRobertaQuestionAnswerer
@@ -29,6 +22,9 @@ from keras_pkm.models.question_answerer_preprocessor import (
 from keras_pkm.models.question_answerer_preprocessor import (
     RobertaQuestionAnswererPreprocessor,
 )
+from keras_pkm.models.text_classifier import PKMBertTextClassifier
+from keras_pkm.models.text_classifier import PKMDistilBertTextClassifier
+from keras_pkm.models.text_classifier import PKMRobertaTextClassifier
 from keras_pkm.models.warm_start import WarmStartReport
 from keras_pkm.models.warm_start import copy_matching_weights
 from keras_pkm.probing.memory_probe import MemoryProbe

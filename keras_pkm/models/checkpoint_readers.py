@@ -1,7 +1,10 @@
 """The hook by which `from_preset` reads checkpoints of other libraries."""
 
+import pathlib
 from collections.abc import Callable
+from typing import Any
 from typing import Protocol
+from typing import TypeAlias
 
 import keras
 
@@ -13,12 +16,14 @@ class CheckpointReader(Protocol):
         path: The path of the checkpoint.
     """
 
-    path: object
+    path: pathlib.Path
 
-    def backbone_config(self) -> dict:
+    def backbone_config(self) -> dict[str, Any]:
         """Returns the arguments of the backbone."""
 
-    def load_weights(self, model: keras.Model, optional: tuple = ()) -> None:
+    def load_weights(
+        self, model: keras.Model, optional: tuple[str, ...] = ()
+    ) -> None:
         """Copies the checkpoint's weights to a backbone or to a task.
 
         Args:
@@ -27,10 +32,12 @@ class CheckpointReader(Protocol):
         """
 
 
-_OPENERS: list[Callable] = []
+# Of a path and a kind of model.
+_Opener: TypeAlias = Callable[[str, str | None], CheckpointReader | None]
+_OPENERS: list[_Opener] = []
 
 
-def register_checkpoint_opener(opener: Callable) -> Callable:
+def register_checkpoint_opener(opener: _Opener) -> _Opener:
     """Lets `from_preset` read one more format of checkpoints.
 
     Args:
@@ -44,18 +51,20 @@ def register_checkpoint_opener(opener: Callable) -> Callable:
     return opener
 
 
-def open_checkpoint(path: str, kind: str) -> CheckpointReader | None:
+def open_checkpoint(path: str, kind: str | None) -> CheckpointReader | None:
     """Opens a checkpoint of another library.
 
     Args:
         path: What `from_preset` was called with.
-        kind: The kind of model: `hugging_face_family` of the backbone.
+        kind: The kind of model: `hugging_face_family` of the backbone, or None
+            for a class that takes any backbone.
 
     Returns:
         A `CheckpointReader`, or None where no registered format fits.
 
     Raises:
-        ValueError: it is a checkpoint of another kind of model.
+        ValueError: it is a checkpoint of another kind of model, or `kind` is
+            None.
     """
     for opener in _OPENERS:
         reader = opener(path, kind)

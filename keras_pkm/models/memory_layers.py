@@ -1,7 +1,11 @@
 """The numbers of the layers that have a memory."""
 
+from collections.abc import Iterable
 
-def check_memory_layers(memory_layers, num_layers):
+
+def check_memory_layers(
+    memory_layers: Iterable[int], num_layers: int
+) -> tuple[int, ...]:
     """Returns `memory_layers` as a sorted tuple.
 
     Raises:

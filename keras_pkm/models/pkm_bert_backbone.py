@@ -1,5 +1,7 @@
 """BERT with product-key memory layers."""
 
+from typing import Any
+
 import keras
 import keras_hub
 
@@ -78,11 +80,15 @@ class PKMBertBackbone(PKMBackbone):
     default_activation = "gelu_approximate"
     cls_token_index = 0
 
-    def __init__(self, *args, num_segments=2, **kwargs):
+    def __init__(self, *args: Any, num_segments: int = 2, **kwargs: Any):
         self.num_segments = num_segments
         super().__init__(*args, **kwargs)
 
-    def _embed(self, inputs, dtype):
+    def _embed(
+        self,
+        inputs: dict[str, keras.KerasTensor],
+        dtype: str | keras.DTypePolicy | None,
+    ) -> keras.KerasTensor:
         self.token_embedding = keras.layers.ReversibleEmbedding(
             self.vocabulary_size,
             self.hidden_dim,
@@ -112,7 +118,11 @@ class PKMBertBackbone(PKMBackbone):
         x = self.embeddings_add((tokens, positions, segments))
         return self._normalize_embeddings(x, dtype)
 
-    def _finish(self, sequence_output, dtype):
+    def _finish(
+        self,
+        sequence_output: keras.KerasTensor,
+        dtype: str | keras.DTypePolicy | None,
+    ) -> dict[str, keras.KerasTensor]:
         self.pooled_dense = keras.layers.Dense(
             self.hidden_dim,
             activation="tanh",
@@ -125,7 +135,7 @@ class PKMBertBackbone(PKMBackbone):
             "pooled_output": self.pooled_dense(sequence_output[:, 0, :]),
         }
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         config = super().get_config()
         config["num_segments"] = self.num_segments
         return config

@@ -1,5 +1,9 @@
 """What the tasks of all backbones with memory have in common."""
 
+from typing import Any
+from typing import Self
+
+from keras_pkm.models.checkpoint_readers import CheckpointReader
 from keras_pkm.models.checkpoint_readers import open_checkpoint
 from keras_pkm.trainers.distributed_training import DistributedTraining
 
@@ -13,7 +17,9 @@ class PKMTask(DistributedTraining):
     """
 
     @classmethod
-    def from_preset(cls, preset, load_weights=True, **kwargs):
+    def from_preset(
+        cls, preset: str, load_weights: bool = True, **kwargs: Any
+    ) -> Self:
         """Loads a task from a preset.
 
         A local Hugging Face directory gives the backbone and the preprocessor;
@@ -55,28 +61,5 @@ class PKMTask(DistributedTraining):
             task._load_checkpoint(reader)
         return task
 
-    def _load_checkpoint(self, reader):
+    def _load_checkpoint(self, reader: CheckpointReader) -> None:
         reader.load_weights(self.backbone, optional=("pooled_dense/",))
-
-
-class PKMMaskedLM(PKMTask):
-    """Base of masked-LM tasks.
-
-    keras-hub gives the head's layer norm an epsilon of 1e-5, while BERT's and
-    DistilBERT's is 1e-12, as that of their backbones.
-    """
-
-    def __init__(self, backbone, preprocessor=None, **kwargs):
-        super().__init__(backbone, preprocessor=preprocessor, **kwargs)
-        norm = self.masked_lm_head._intermediate_layer_norm
-        norm.epsilon = backbone.layer_norm_epsilon
-
-    def _load_checkpoint(self, reader):
-        if self.backbone.activation != "gelu":
-            raise ValueError(
-                f"'{reader.path}' must have the activation 'gelu' for its "
-                "masked-LM head to be loaded, as keras-hub's head has. "
-                f"Received: '{self.backbone.activation}'. Load the backbone "
-                "alone, by its own `from_preset`."
-            )
-        reader.load_weights(self, optional=("pooled_dense/", "mlm_head/"))

@@ -1,5 +1,7 @@
 """Extractive question answering: where in a paragraph the answer stands."""
 
+from typing import Any
+
 import keras
 import keras_hub
 
@@ -65,7 +67,12 @@ class QuestionAnswerer(PKMTask, keras_hub.models.Task):
     - [Devlin et al., 2018](https://arxiv.org/abs/1810.04805), section 4.2.
     """
 
-    def __init__(self, backbone, preprocessor=None, **kwargs):
+    def __init__(
+        self,
+        backbone: keras_hub.models.Backbone,
+        preprocessor: keras_hub.models.Preprocessor | None = None,
+        **kwargs: Any,
+    ):
         # === Layers ===
         self.backbone = backbone
         self.preprocessor = preprocessor
@@ -89,8 +96,13 @@ class QuestionAnswerer(PKMTask, keras_hub.models.Task):
         )
 
     def compile(
-        self, optimizer="auto", loss="auto", *, metrics="auto", **kwargs
-    ):
+        self,
+        optimizer: str | keras.optimizers.Optimizer = "auto",
+        loss: Any = "auto",
+        *,
+        metrics: Any = "auto",
+        **kwargs: Any,
+    ) -> None:
         """Configures the task for training.
 
         Args:

@@ -1,5 +1,7 @@
 """Lays out a question and its paragraph for question answering."""
 
+from typing import Any
+
 import keras
 import keras_hub
 
@@ -38,13 +40,19 @@ class QuestionAnswererPreprocessor(keras_hub.models.Preprocessor):
     has_segments = False
     num_separators = 1
 
-    def __init__(self, tokenizer, sequence_length=384, **kwargs):
+    def __init__(
+        self,
+        tokenizer: keras_hub.tokenizers.Tokenizer,
+        sequence_length: int = 384,
+        **kwargs: Any,
+    ):
         super().__init__(**kwargs)
         self.tokenizer = tokenizer
         self.sequence_length = sequence_length
-        self.packer = None
+        # A `MultiSegmentPacker` once the layer is built.
+        self.packer: Any = None
 
-    def build(self, input_shape):
+    def build(self, input_shape: Any) -> None:
         # The tokenizer of a preset has no vocabulary before.
         self.packer = keras_hub.layers.MultiSegmentPacker(
             start_value=self.tokenizer.start_token_id,
@@ -57,7 +65,9 @@ class QuestionAnswererPreprocessor(keras_hub.models.Preprocessor):
         )
         self.built = True
 
-    def call(self, x, y=None, sample_weight=None):
+    def call(
+        self, x: dict[str, Any], y: Any = None, sample_weight: Any = None
+    ) -> Any:
         # keras-hub would take the second of a tuple for labels.
         if not isinstance(x, dict) or not {"question", "context"} <= set(x):
             raise ValueError(
@@ -75,7 +85,7 @@ class QuestionAnswererPreprocessor(keras_hub.models.Preprocessor):
             features["segment_ids"] = segment_ids
         return keras.utils.pack_x_y_sample_weight(features, y, sample_weight)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         config = super().get_config()
         config["sequence_length"] = self.sequence_length
         return config

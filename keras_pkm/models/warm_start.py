@@ -3,6 +3,8 @@
 import dataclasses
 import re
 
+import keras
+
 
 @dataclasses.dataclass(frozen=True)
 class WarmStartReport:
@@ -15,11 +17,11 @@ class WarmStartReport:
         left_over: tuple of str. Weights of the source that the target lacks.
     """
 
-    copied: tuple
-    new: tuple
-    left_over: tuple
+    copied: tuple[str, ...]
+    new: tuple[str, ...]
+    left_over: tuple[str, ...]
 
-    def __str__(self):
+    def __str__(self) -> str:
         lines = [f"Warm start: {len(self.copied)} weights copied."]
         if self.new:
             lines.append(f"New ({len(self.new)}): {', '.join(self.new)}.")
@@ -31,7 +33,11 @@ class WarmStartReport:
         return "\n".join(lines)
 
 
-def copy_matching_weights(source, target, skip=None):
+def copy_matching_weights(
+    source: keras.layers.Layer,
+    target: keras.layers.Layer,
+    skip: str | None = None,
+) -> WarmStartReport:
     """Copies each weight of `source` to the weight of `target` at its path.
 
     Weights match by their path below the model's own name. Sublayers keep
@@ -94,7 +100,7 @@ def copy_matching_weights(source, target, skip=None):
     )
 
 
-def _weights_by_path(model):
+def _weights_by_path(model: keras.layers.Layer) -> dict[str, keras.Variable]:
     prefix = f"{model.name}/"
     weights = {w.path.removeprefix(prefix): w for w in model.weights}
     if len(weights) < len(model.weights):

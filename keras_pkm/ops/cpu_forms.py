@@ -5,7 +5,7 @@ import tensorflow as tf
 from keras_pkm.ops.portable_forms import portable_read
 
 
-def use_cpu_forms():
+def use_cpu_forms() -> bool:
     """Says which of two forms of the same sums a graph should hold.
 
     Those for CPUs are kernels of XLA and products with sparse matrices

@@ -6,6 +6,8 @@ that is written to memory and read again, which takes most of the time.
 """
 
 import functools
+from collections.abc import Callable
+from typing import TypeAlias
 
 import tensorflow as tf
 
@@ -18,9 +20,16 @@ from keras_pkm.ops.stock_sums import sort_reads
 _UNROLLED = 8
 # Tokens of a block, if a graph is made before their number is known.
 _BLOCK = 128
+# Of the table's handle, the slots, and weights or upstream gradients.
+_Kernel: TypeAlias = Callable[[tf.Tensor, tf.Tensor, tf.Tensor], tf.Tensor]
 
 
-def weighted_sum(handle, shape, slots, weights):
+def weighted_sum(
+    handle: tf.Tensor,
+    shape: tf.TensorShape,
+    slots: tf.Tensor,
+    weights: tf.Tensor,
+) -> tf.Tensor:
     """Returns `sum_j weights[t, j] * table[slots[t, j]]`, `(tokens, width)`.
 
     Args: as of `stock_sums.weighted_sum`.
@@ -29,7 +38,12 @@ def weighted_sum(handle, shape, slots, weights):
     return _in_blocks(kernel, handle, slots, weights)
 
 
-def weights_gradient(handle, shape, slots, upstream):
+def weights_gradient(
+    handle: tf.Tensor,
+    shape: tf.TensorShape,
+    slots: tf.Tensor,
+    upstream: tf.Tensor,
+) -> tf.Tensor:
     """Returns `upstream[t] · table[slots[t, j]]`, `(tokens, reads)`.
 
     Args: as of `stock_sums.weights_gradient`.
@@ -38,14 +52,19 @@ def weights_gradient(handle, shape, slots, upstream):
     return _in_blocks(kernel, handle, slots, upstream)
 
 
-def table_gradient(shape, slots, weights, upstream):
+def table_gradient(
+    shape: tf.TensorShape,
+    slots: tf.Tensor,
+    weights: tf.Tensor,
+    upstream: tf.Tensor,
+) -> tf.IndexedSlices:
     """Returns the rows of `readsᵀ · upstream` that were read, each once.
 
     Args: as of `stock_sums.table_gradient`.
     """
     rows, segments, tokens, weights = sort_reads(slots, weights)
 
-    def product():
+    def product() -> tf.Tensor:
         shape = (tf.size(rows), tf.shape(upstream)[0])
         matrix = csr_matrix(segments, tokens, weights, shape)
         return tf.raw_ops.SparseMatrixMatMul(a=matrix, b=upstream)
@@ -58,7 +77,9 @@ def table_gradient(shape, slots, weights, upstream):
     return tf.IndexedSlices(values, rows, tf.constant(list(shape)))
 
 
-def _in_blocks(kernel, handle, slots, others):
+def _in_blocks(
+    kernel: _Kernel, handle: tf.Tensor, slots: tf.Tensor, others: tf.Tensor
+) -> tf.Tensor:
     """Calls a kernel, which XLA compiles for one number of tokens."""
     if slots.shape[0]:  # known, and not zero, of which XLA makes nothing
         return kernel(handle, slots, others)
@@ -83,12 +104,16 @@ def _in_blocks(kernel, handle, slots, others):
 
 
 @functools.cache
-def _weighted_sum_kernel(shape):
+def _weighted_sum_kernel(shape: tuple[int, int]) -> _Kernel:
     @tf.function(jit_compile=True, autograph=False)
-    def kernel(handle, slots, weights):
+    def kernel(
+        handle: tf.Tensor, slots: tf.Tensor, weights: tf.Tensor
+    ) -> tf.Tensor:
         tokens, reads = slots.shape
 
-        def add(start, count, sums):
+        def add(
+            start: int | tf.Tensor, count: int, sums: tf.Tensor
+        ) -> tuple[int | tf.Tensor, tf.Tensor]:
             part = tf.slice(slots, (0, start), (tokens, count))
             factors = tf.slice(weights, (0, start), (tokens, count))
             for j in range(count):
@@ -107,15 +132,19 @@ def _weighted_sum_kernel(shape):
 
 
 @functools.cache
-def _dot_products_kernel(shape):
+def _dot_products_kernel(shape: tuple[int, int]) -> _Kernel:
     del shape  # but a key of the cache
 
     @tf.function(jit_compile=True, autograph=False)
-    def kernel(handle, slots, upstream):
+    def kernel(
+        handle: tf.Tensor, slots: tf.Tensor, upstream: tf.Tensor
+    ) -> tf.Tensor:
         tokens, reads = slots.shape
         products = tf.TensorArray("float32", tokens, element_shape=(reads,))
 
-        def add(token, products):
+        def add(
+            token: tf.Tensor, products: tf.TensorArray
+        ) -> tuple[tf.Tensor, tf.TensorArray]:
             # These rows of one token stay in the cache. (As a product of two
             # matrices it is twice as fast as `tf.linalg.matvec`.)
             rows = gather(handle, slots[token])

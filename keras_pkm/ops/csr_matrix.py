@@ -3,7 +3,12 @@
 import tensorflow as tf
 
 
-def csr_matrix(rows, columns, values, shape):
+def csr_matrix(
+    rows: tf.Tensor,
+    columns: tf.Tensor,
+    values: tf.Tensor,
+    shape: tuple[int | tf.Tensor, int | tf.Tensor],
+) -> tf.Tensor:
     """A sparse matrix in compressed rows, for `tf.raw_ops.SparseMatrix...`.
 
     Args:

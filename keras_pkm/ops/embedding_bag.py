@@ -1,5 +1,8 @@
 """Weighted sum of table rows with a bounded-memory, row-sparse gradient."""
 
+from collections.abc import Callable
+from typing import Any
+
 import keras
 import tensorflow as tf
 
@@ -9,7 +12,11 @@ from keras_pkm.ops.cpu_forms import use_cpu_forms
 from keras_pkm.ops.portable_forms import portable_read
 
 
-def embedding_bag(table, slots, weights):
+def embedding_bag(
+    table: keras.Variable | tf.Variable | tf.Tensor,
+    slots: tf.Tensor,
+    weights: tf.Tensor,
+) -> tf.Tensor:
     """Reads `sum_j weights[t, j] * table[slots[t, j]]` for every token t.
 
     Unlike `tf.gather` followed by a product, the read keeps only `slots` and
@@ -54,8 +61,12 @@ def embedding_bag(table, slots, weights):
     # The table enters as its resource handle. Naming it in grad_fn's
     # `variables=` would make TensorFlow read it as a tensor, as a whole.
     @tf.custom_gradient
-    def read(handle, slots, weights):
-        def gradient(upstream):
+    def read(
+        handle: tf.Tensor, slots: tf.Tensor, weights: tf.Tensor
+    ) -> tuple[tf.Tensor, Callable[..., Any]]:
+        def gradient(
+            upstream: tf.Tensor,
+        ) -> tuple[tf.IndexedSlices, None, tf.Tensor]:
             sums = cpu_sums if use_cpu_forms() else stock_sums
             # The handle argument would put a dead placeholder into SavedModels
             # here; the closure's handle is the same resource.
@@ -74,7 +85,9 @@ def embedding_bag(table, slots, weights):
     return tf.ensure_shape(outputs, (slots.shape[0], table.shape[1]))
 
 
-def local_component(variable):
+def local_component(
+    variable: keras.Variable | tf.Variable | tf.Tensor,
+) -> tf.Variable | tf.Tensor:
     """The plain `tf.Variable` that holds `variable` on the current replica.
 
     Gathering from a distributed variable itself copies the whole of it.

@@ -2,14 +2,21 @@
 
 import contextlib
 import contextvars
+from collections.abc import Callable
+from collections.abc import Iterator
+from typing import TypeAlias
 
 import tensorflow as tf
 
-_read_rows = contextvars.ContextVar("read_rows", default=None)
+# Of a value table and slots.
+_ReadRows: TypeAlias = Callable[[tf.Variable, tf.Tensor], tf.Tensor]
+_read_rows: contextvars.ContextVar[_ReadRows | None] = contextvars.ContextVar(
+    "read_rows", default=None
+)
 
 
 @contextlib.contextmanager
-def portable_forms(read_rows=tf.gather):
+def portable_forms(read_rows: _ReadRows = tf.gather) -> Iterator[None]:
     """Makes the graphs that are traced within it portable.
 
     Such a graph holds stock operations with stock gradients, so that a
@@ -40,6 +47,6 @@ def portable_forms(read_rows=tf.gather):
         _read_rows.reset(token)
 
 
-def portable_read():
+def portable_read() -> _ReadRows | None:
     """How value tables are read within `portable_forms`, `None` elsewhere."""
     return _read_rows.get()

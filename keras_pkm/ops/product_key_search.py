@@ -3,13 +3,17 @@
 import functools
 import itertools
 
+import keras
+import tensorflow as tf
 from keras import ops
 
 from keras_pkm.ops.cpu_forms import use_cpu_forms
 from keras_pkm.ops.sparse_score_gradient import with_sparse_gradient
 
 
-def product_key_search(queries, sub_keys, top_k):
+def product_key_search(
+    queries: tf.Tensor, sub_keys: keras.Variable | tf.Tensor, top_k: int
+) -> tuple[tf.Tensor, tf.Tensor]:
     """Finds the `top_k` best of the `n * n` product keys of each head.
 
     Slot `i * n + j` has the key `(sub_keys[h, 0, i], sub_keys[h, 1, j])`; its
@@ -55,7 +59,9 @@ def product_key_search(queries, sub_keys, top_k):
     return search(queries, sub_keys)
 
 
-def stock_search(top_k, queries, sub_keys):
+def stock_search(
+    top_k: int, queries: tf.Tensor, sub_keys: tf.Tensor
+) -> tuple[tf.Tensor, tf.Tensor]:
     """As `product_key_search`, with the gradients that TensorFlow derives."""
     num_heads, _, num_sub_keys, half = sub_keys.shape
     queries = ops.reshape(queries, (-1, num_heads, 2, half))
@@ -73,7 +79,9 @@ def stock_search(top_k, queries, sub_keys):
     return ops.transpose(slots, (1, 0, 2)), ops.transpose(scores, (1, 0, 2))
 
 
-def _sums_of_undominated(first, second, top_k):
+def _sums_of_undominated(
+    first: tf.Tensor, second: tf.Tensor, top_k: int
+) -> tf.Tensor:
     """Sums of all pairs of ranks that can be among the `top_k` best pairs.
 
     Every pair `(a', b')` with `a' <= a` and `b' <= b` scores at least as much
@@ -90,10 +98,10 @@ def _sums_of_undominated(first, second, top_k):
         A tensor of shape `(..., pairs)`, the pairs row-major.
     """
     sums = []
-    for width, ranks in itertools.groupby(
+    for width, group in itertools.groupby(
         range(top_k), lambda rank: top_k // (rank + 1)
     ):
-        ranks = list(ranks)
+        ranks = list(group)
         block = (
             first[..., ranks[0] : ranks[-1] + 1, None]
             + second[..., None, :width]

@@ -3,7 +3,7 @@
 import tensorflow as tf
 
 
-def sort_rows(indices):
+def sort_rows(indices: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
     """Sorts row numbers and finds where each of them stands.
 
     Args:
@@ -21,7 +21,7 @@ def sort_rows(indices):
     return tf.boolean_mask(indices, first), segments, order
 
 
-def deduplicate(slices):
+def deduplicate(slices: tf.IndexedSlices) -> tf.IndexedSlices:
     """Sums the entries of `tf.IndexedSlices` that stand for the same row.
 
     Returns:
@@ -29,7 +29,7 @@ def deduplicate(slices):
         large table much faster in order.
     """
 
-    def merge():
+    def merge() -> tuple[tf.Tensor, tf.Tensor]:
         rows, segments, order = sort_rows(slices.indices)
         values = tf.gather(slices.values, order)
         return tf.math.segment_sum(values, segments), rows

@@ -1,11 +1,18 @@
 """The gradient of a search, in which few of all scores have a part."""
 
+from collections.abc import Callable
+from typing import Any
+
 import tensorflow as tf
 
 from keras_pkm.ops.csr_matrix import csr_matrix
 
 
-def with_sparse_gradient(search, queries, sub_keys):
+def with_sparse_gradient(
+    search: Callable[[tf.Tensor, tf.Tensor], tuple[tf.Tensor, tf.Tensor]],
+    queries: tf.Tensor,
+    sub_keys: tf.Tensor,
+) -> tuple[tf.Tensor, tf.Tensor]:
     """Runs a search over product keys, with a gradient of sparse products.
 
     A head scores `2 n` sub-keys and keeps `top_k` pairs of them. The gradient
@@ -24,10 +31,14 @@ def with_sparse_gradient(search, queries, sub_keys):
     num_heads, _, n, half = sub_keys.shape
 
     @tf.custom_gradient
-    def run(queries, sub_keys):
+    def run(
+        queries: tf.Tensor, sub_keys: tf.Tensor
+    ) -> tuple[tuple[tf.Tensor, tf.Tensor], Callable[..., Any]]:
         slots, scores = search(queries, sub_keys)
 
-        def gradient(_, upstream):
+        def gradient(
+            _: tf.Tensor, upstream: tf.Tensor
+        ) -> tuple[tf.Tensor, tf.Tensor]:
             # A row for each half of a query, a column for each sub-key.
             numbers = tf.stack([slots // n, slots % n], axis=2)  # (t, h, 2, k)
             first = n * tf.range(2 * num_heads)
@@ -54,7 +65,9 @@ def with_sparse_gradient(search, queries, sub_keys):
                 tf.reshape(of_sub_keys, sub_keys.shape),
             )
 
-        def gradient_unless_empty(*upstream):
+        def gradient_unless_empty(
+            *upstream: tf.Tensor,
+        ) -> tuple[tf.Tensor, tf.Tensor]:
             # The product with an empty matrix ends the process.
             return tf.cond(
                 tf.size(slots) > 0,

@@ -8,7 +8,12 @@ import tensorflow as tf
 from keras_pkm.ops.sorted_rows import sort_rows
 
 
-def weighted_sum(handle, shape, slots, weights):
+def weighted_sum(
+    handle: tf.Tensor,
+    shape: tf.TensorShape,
+    slots: tf.Tensor,
+    weights: tf.Tensor,
+) -> tf.Tensor:
     """Returns `sum_j weights[t, j] * table[slots[t, j]]`, `(tokens, width)`.
 
     Args:
@@ -21,7 +26,12 @@ def weighted_sum(handle, shape, slots, weights):
     return tf.einsum("tj,tjw->tw", weights, gather(handle, slots))
 
 
-def weights_gradient(handle, shape, slots, upstream):
+def weights_gradient(
+    handle: tf.Tensor,
+    shape: tf.TensorShape,
+    slots: tf.Tensor,
+    upstream: tf.Tensor,
+) -> tf.Tensor:
     """Returns `upstream[t] · table[slots[t, j]]`, `(tokens, reads)`.
 
     Args:
@@ -34,7 +44,12 @@ def weights_gradient(handle, shape, slots, upstream):
     return tf.einsum("tw,tjw->tj", upstream, gather(handle, slots))
 
 
-def table_gradient(shape, slots, weights, upstream):
+def table_gradient(
+    shape: tf.TensorShape,
+    slots: tf.Tensor,
+    weights: tf.Tensor,
+    upstream: tf.Tensor,
+) -> tf.IndexedSlices:
     """Returns the rows of `readsᵀ · upstream` that were read, each once.
 
     Args:
@@ -52,14 +67,16 @@ def table_gradient(shape, slots, weights, upstream):
     return tf.IndexedSlices(values, rows, tf.constant(list(shape)))
 
 
-def gather(handle, slots):
+def gather(handle: tf.Tensor, slots: tf.Tensor) -> tf.Tensor:
     """Returns the table's rows `slots`."""
     return tf.raw_ops.ResourceGather(
         resource=handle, indices=slots, dtype=tf.float32
     )
 
 
-def sort_reads(slots, weights):
+def sort_reads(
+    slots: tf.Tensor, weights: tf.Tensor
+) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor]:
     """Brings all reads into the order of their slots.
 
     Args:

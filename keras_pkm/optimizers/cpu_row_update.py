@@ -4,6 +4,8 @@ XLA updates the tables in place, by parts that stay in a processor's cache, so
 that each row is read and written once. `benchmarks/README.md` has the figures.
 """
 
+from collections.abc import Callable
+
 import tensorflow as tf
 
 # 768 KiB of each table.
@@ -13,7 +15,11 @@ _PART_FLOATS = 3 * 2**16
 _PARTS = 24
 
 
-def update_in_blocks(tables, gradient, update):
+def update_in_blocks(
+    tables: tuple[tf.Variable, ...],
+    gradient: tf.IndexedSlices,
+    update: Callable[..., tuple[tf.Tensor, ...]],
+) -> None:
     """Replaces the rows of some tables that were read.
 
     Args: as of `keras_pkm.optimizers.row_update.update_read_rows`.
@@ -26,8 +32,10 @@ def update_in_blocks(tables, gradient, update):
     rows, gradients = _pad_to(block, rows, gradient.values)
 
     @tf.function(jit_compile=True, autograph=False)
-    def update_block(rows, gradients, begin, end):
-        def update_part(begin):
+    def update_block(
+        rows: tf.Tensor, gradients: tf.Tensor, begin: tf.Tensor, end: tf.Tensor
+    ) -> None:
+        def update_part(begin: tf.Tensor) -> tuple[tf.Tensor]:
             # The last part may start before its turn: XLA shifts what would
             # go beyond the end.
             first = tf.minimum(begin, block - part)
@@ -49,7 +57,7 @@ def update_in_blocks(tables, gradient, update):
 
         tf.while_loop(lambda begin: begin < end, update_part, (begin,))
 
-    def next_block(start):
+    def next_block(start: tf.Tensor) -> tuple[tf.Tensor]:
         first = tf.minimum(start, tf.size(rows) - block)
         update_block(
             tf.ensure_shape(rows[first : first + block], (block,)),
@@ -64,7 +72,9 @@ def update_in_blocks(tables, gradient, update):
     )
 
 
-def _pad_to(size, rows, gradients):
+def _pad_to(
+    size: int, rows: tf.Tensor, gradients: tf.Tensor
+) -> tuple[tf.Tensor, tf.Tensor]:
     """Appends gradients of zero, which count as not read, if there are few."""
     missing = size - tf.size(rows)
     return tf.cond(

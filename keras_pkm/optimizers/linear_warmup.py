@@ -1,6 +1,9 @@
 """Learning rate that warms up and then decays linearly to zero."""
 
+from typing import Any
+
 import keras
+import tensorflow as tf
 from keras import ops
 
 
@@ -27,7 +30,13 @@ class LinearWarmup(keras.optimizers.schedules.LearningRateSchedule):
     [0.0, 5e-05, 0.0001, 5e-05, 0.0]
     """
 
-    def __init__(self, peak, warmup_steps, total_steps, name="linear_warmup"):
+    def __init__(
+        self,
+        peak: float,
+        warmup_steps: int,
+        total_steps: int,
+        name: str = "linear_warmup",
+    ):
         super().__init__()
         if peak < 0:
             raise ValueError(
@@ -44,7 +53,7 @@ class LinearWarmup(keras.optimizers.schedules.LearningRateSchedule):
         self.total_steps = total_steps
         self.name = name
 
-    def __call__(self, step):
+    def __call__(self, step: int | tf.Tensor) -> tf.Tensor:
         step = ops.cast(step, "float32")
         rise = step / max(self.warmup_steps, 1)
         fall = (self.total_steps - step) / (
@@ -53,7 +62,7 @@ class LinearWarmup(keras.optimizers.schedules.LearningRateSchedule):
         slope = ops.where(step < self.warmup_steps, rise, fall)
         return self.peak * ops.maximum(slope, 0.0)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {
             "peak": self.peak,
             "warmup_steps": self.warmup_steps,

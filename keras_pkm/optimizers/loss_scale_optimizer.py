@@ -1,8 +1,11 @@
 """Dynamic loss scaling on whose steps all replicas agree."""
 
+from collections.abc import Sequence
+
 import keras
 import tensorflow as tf
 
+from keras_pkm.optimizers.row_sparse import Gradient
 from keras_pkm.optimizers.row_sparse import all_finite
 from keras_pkm.optimizers.row_sparse import sum_over_replicas
 
@@ -29,7 +32,7 @@ class LossScaleOptimizer(keras.optimizers.LossScaleOptimizer):
     ... )
     """
 
-    def check_finite(self, grads):
+    def check_finite(self, grads: Sequence[Gradient | None]) -> tf.Tensor:
         finite = all_finite([grad for grad in grads if grad is not None])
         failures = sum_over_replicas(tf.cast(~finite, "float32"))
         return tf.equal(failures, 0.0)

@@ -1,24 +1,22 @@
 """Adam with a learning rate and a row-sparse rule of its own for memories."""
 
 import functools
-import logging
-import re
+from collections.abc import Sequence
+from typing import Any
+from typing import TypeAlias
 
 import keras
 import tensorflow as tf
 from keras import ops
 
+from keras_pkm.optimizers.row_sparse import Gradient
 from keras_pkm.optimizers.row_sparse import all_finite
 from keras_pkm.optimizers.row_sparse import clip_by_value
-from keras_pkm.optimizers.row_sparse import num_replicas
-from keras_pkm.optimizers.row_sparse import sum_over_replicas
-from keras_pkm.optimizers.row_sparse import to_slices
-from keras_pkm.optimizers.row_sparse import to_tensor
+from keras_pkm.optimizers.row_sparse import reduce_gradients
+from keras_pkm.optimizers.row_update import replica_component
 from keras_pkm.optimizers.row_update import update_read_rows
+from keras_pkm.optimizers.variable_groups import group_variables
 
-logger = logging.getLogger(__name__)
-
-_NEVER_DECAYED = re.compile(r"(^|/)(bias|gamma|beta)$")
 # Arguments of Adam that have no row-sparse form.
 _UNSUPPORTED = (
     "amsgrad",
@@ -28,6 +26,7 @@ _UNSUPPORTED = (
     "gradient_accumulation_steps",
     "loss_scale_factor",
 )
+_Schedule: TypeAlias = keras.optimizers.schedules.LearningRateSchedule
 
 
 @keras.saving.register_keras_serializable("keras_pkm")
@@ -95,18 +94,18 @@ class PKMAdam(keras.optimizers.Adam):
 
     def __init__(
         self,
-        learning_rate=1e-4,
-        memory_learning_rate=1e-3,
-        beta_1=0.9,
-        beta_2=0.999,
-        epsilon=1e-7,
-        weight_decay=None,
-        clipnorm=None,
-        clipvalue=None,
-        global_clipnorm=None,
-        memory_pattern=r"(^|/)memory_values$",
-        reduction="sparse",
-        name="pkm_adam",
+        learning_rate: float | _Schedule = 1e-4,
+        memory_learning_rate: float | _Schedule = 1e-3,
+        beta_1: float = 0.9,
+        beta_2: float = 0.999,
+        epsilon: float = 1e-7,
+        weight_decay: float | None = None,
+        clipnorm: float | None = None,
+        clipvalue: float | None = None,
+        global_clipnorm: float | None = None,
+        memory_pattern: str | None = r"(^|/)memory_values$",
+        reduction: str = "sparse",
+        name: str = "pkm_adam",
     ):
         super().__init__(
             learning_rate=learning_rate,
@@ -128,7 +127,9 @@ class PKMAdam(keras.optimizers.Adam):
         self.reduction = reduction
         self._memory_learning_rate = self._rate(memory_learning_rate)
 
-    def _rate(self, rate):
+    def _rate(
+        self, rate: float | dict[str, Any] | _Schedule
+    ) -> keras.Variable | _Schedule:
         """A schedule as it is, a number as a variable that can be set."""
         if isinstance(rate, dict):
             rate = keras.saving.deserialize_keras_object(rate)
@@ -151,14 +152,14 @@ class PKMAdam(keras.optimizers.Adam):
         return variable
 
     @property
-    def memory_learning_rate(self):
+    def memory_learning_rate(self) -> keras.Variable | tf.Tensor:
         """The value tables' learning rate at the current step."""
         if callable(self._memory_learning_rate):
             return self._memory_learning_rate(self._iterations)
         return self._memory_learning_rate
 
     @memory_learning_rate.setter
-    def memory_learning_rate(self, rate):
+    def memory_learning_rate(self, rate: float) -> None:
         if callable(self._memory_learning_rate):
             raise TypeError(
                 "`memory_learning_rate` is a schedule and cannot be set. Give "
@@ -166,54 +167,37 @@ class PKMAdam(keras.optimizers.Adam):
             )
         self._memory_learning_rate.assign(rate)
 
-    def build(self, variables):
+    def build(self, variables: Sequence[keras.Variable]) -> None:
         if self.built:
             return
-        groups = {"memory": [], "decayed": [], "not decayed": []}
-        for variable in variables:
-            groups[self._group(variable)].append(variable)
-        if self.memory_pattern is not None and not groups["memory"]:
-            raise ValueError(
-                "`memory_pattern` must match the path of a trainable variable. "
-                f"Received: memory_pattern={self.memory_pattern!r}, which "
-                f"matches none of {len(variables)}. Pass "
-                "`memory_pattern=None` for a model without trainable values."
-            )
+        groups = group_variables(
+            variables, self.memory_pattern, self.weight_decay is not None
+        )
         super().build(variables)
         self._memory_keys = {self._var_key(v) for v in groups["memory"]}
         self._decayed_keys = {self._var_key(v) for v in groups["decayed"]}
-        for group, members in groups.items():
-            parameters = sum(v.shape.num_elements() for v in members)
-            logger.info(
-                "PKMAdam: %d variables, %s parameters: %s",
-                len(members),
-                f"{parameters:,}",
-                group,
-            )
 
-    def _group(self, variable):
-        path = getattr(variable, "path", variable.name)
-        if self.memory_pattern and re.search(self.memory_pattern, path):
-            return "memory"
-        if self.weight_decay is None or _NEVER_DECAYED.search(path):
-            return "not decayed"
-        return "decayed"
-
-    def _is_memory(self, variable):
+    def _is_memory(self, variable: keras.Variable | tf.Variable) -> bool:
         return self._var_key(variable) in self._memory_keys
 
-    def _use_weight_decay(self, variable):
+    def _use_weight_decay(self, variable: keras.Variable | tf.Variable) -> bool:
         decayed = self._var_key(variable) in self._decayed_keys
         return decayed and super()._use_weight_decay(variable)
 
-    def _backend_apply_gradients(self, grads, trainable_variables):
+    def _backend_apply_gradients(
+        self, grads: list[Gradient], trainable_variables: list[keras.Variable]
+    ) -> None:
         """Sums over replicas, clips, and updates, unless a NaN is among it.
 
         Keras clips before it sums over replicas, which gives another result on
         two devices than on one. As the sums are the same on all replicas, so
         is the decision to skip.
         """
-        grads = self._reduce(grads, trainable_variables)
+        grads = reduce_gradients(
+            grads,
+            [self._is_memory(variable) for variable in trainable_variables],
+            self.reduction,
+        )
         finite = all_finite(grads)
         grads = self._clip_gradients(grads)
         tf.__internal__.distribute.interim.maybe_merge_call(
@@ -225,24 +209,7 @@ class PKMAdam(keras.optimizers.Adam):
             self.learning_rate,
         )
 
-    def _reduce(self, grads, variables):
-        """Gradients summed over replicas: the tables' as slices."""
-        memory = [self._is_memory(variable) for variable in variables]
-        if num_replicas() > 1:
-            # Each replica's own repeats are summed first: less to send.
-            sparse = self.reduction == "sparse"
-            grads = sum_over_replicas(
-                [
-                    to_slices(grad) if is_memory and sparse else to_tensor(grad)
-                    for grad, is_memory in zip(grads, memory)
-                ]
-            )
-        return [
-            to_slices(grad) if is_memory else to_tensor(grad)
-            for grad, is_memory in zip(grads, memory)
-        ]
-
-    def _clip_gradients(self, grads):
+    def _clip_gradients(self, grads: list[Gradient]) -> list[Gradient]:
         if self.clipnorm:
             return [tf.clip_by_norm(grad, self.clipnorm) for grad in grads]
         if self.global_clipnorm:
@@ -252,9 +219,14 @@ class PKMAdam(keras.optimizers.Adam):
         return grads
 
     def _update_unless_skipped(
-        self, distribution, finite, grads, variables, learning_rate
-    ):
-        def update_all():
+        self,
+        distribution: tf.distribute.Strategy,
+        finite: tf.Tensor,
+        grads: list[Gradient],
+        variables: list[tf.Variable],
+        learning_rate: tf.Tensor,
+    ) -> None:
+        def update_all() -> None:
             for grad, variable in zip(grads, variables):
                 update = self._update
                 if self._is_memory(variable):
@@ -264,35 +236,48 @@ class PKMAdam(keras.optimizers.Adam):
                     variable, update, args=(grad, learning_rate), group=False
                 )
 
-        def skip():
+        def skip() -> None:
             # `apply` counts every call; a skipped step is none.
             self._iterations.assign_sub(1)
 
         finite = distribution.experimental_local_results(finite)[0]
         tf.cond(finite, update_all, skip)
 
-    def _update(self, variable, gradient, learning_rate):
+    def _update(
+        self,
+        variable: tf.Variable,
+        gradient: tf.Tensor,
+        learning_rate: tf.Tensor,
+    ) -> None:
         if self._use_weight_decay(variable):
             rate = tf.cast(learning_rate, variable.dtype)
             variable.assign_sub(variable * (self.weight_decay * rate))
         self.update_step(gradient, variable, learning_rate)
 
-    def _update_rows(self, index, values, gradient, learning_rate):
+    def _update_rows(
+        self,
+        index: int,
+        values: tf.Variable,
+        gradient: tf.IndexedSlices,
+        learning_rate: tf.Tensor,
+    ) -> None:
         del learning_rate  # that of all other variables
-        momentums = _component(self._momentums[index].value)
-        velocities = _component(self._velocities[index].value)
+        momentums = replica_component(self._momentums[index].value)
+        velocities = replica_component(self._velocities[index].value)
         step = tf.cast(self._iterations + 1, "float32")
         rate = ops.cast(self.memory_learning_rate, "float32")
         alpha = rate * tf.sqrt(1 - self.beta_2**step) / (1 - self.beta_1**step)
 
-        def update(gradient, values, m, v):
+        def update(
+            gradient: tf.Tensor, values: tf.Tensor, m: tf.Tensor, v: tf.Tensor
+        ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
             m += (gradient - m) * (1 - self.beta_1)
             v += (tf.square(gradient) - v) * (1 - self.beta_2)
             return values - alpha * m / (tf.sqrt(v) + self.epsilon), m, v
 
         update_read_rows((values, momentums, velocities), gradient, update)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         config = super().get_config()
         for name in _UNSUPPORTED:
             config.pop(name, None)
@@ -307,13 +292,3 @@ class PKMAdam(keras.optimizers.Adam):
             }
         )
         return config
-
-
-def _component(variable):
-    """The plain variable of the device that an update runs for.
-
-    Gathering from a distributed variable itself copies the whole of it.
-    """
-    if isinstance(variable, tf.distribute.DistributedValues):
-        return variable._get()
-    return variable

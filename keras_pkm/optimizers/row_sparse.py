@@ -1,11 +1,18 @@
 """Functions of gradients, of which the tables' are `tf.IndexedSlices`."""
 
+from collections.abc import Sequence
+from typing import Any
+from typing import TypeAlias
+
 import tensorflow as tf
 
 from keras_pkm.ops.sorted_rows import deduplicate
 
+#: The gradient of any variable.
+Gradient: TypeAlias = tf.Tensor | tf.IndexedSlices
 
-def to_slices(gradient):
+
+def to_slices(gradient: Gradient) -> tf.IndexedSlices:
     """The gradient of a table as slices that name each row at most once."""
     if isinstance(gradient, tf.IndexedSlices):
         return deduplicate(gradient)
@@ -15,7 +22,7 @@ def to_slices(gradient):
     )
 
 
-def to_tensor(gradient):
+def to_tensor(gradient: Gradient) -> tf.Tensor:
     """The gradient as a tensor of the variable's shape."""
     if not isinstance(gradient, tf.IndexedSlices):
         return gradient
@@ -24,21 +31,25 @@ def to_tensor(gradient):
     )
 
 
-def num_replicas():
+def num_replicas() -> int:
     """The number of replicas that run this step together."""
     context = tf.distribute.get_replica_context()
     return 1 if context is None else context.num_replicas_in_sync
 
 
-def sum_over_replicas(tensors):
-    """The tensors summed over all replicas; slices are concatenated."""
+def sum_over_replicas(tensors: Any) -> Any:
+    """The tensors summed over all replicas; slices are concatenated.
+
+    Args:
+        tensors: a tensor, slices, or a list of them.
+    """
     if num_replicas() == 1:
         return tensors
     context = tf.distribute.get_replica_context()
     return context.all_reduce(tf.distribute.ReduceOp.SUM, tensors)
 
 
-def all_finite(gradients):
+def all_finite(gradients: Sequence[Gradient]) -> tf.Tensor:
     """Whether no entry of any gradient is NaN or infinite, a bool scalar."""
     finite = [
         tf.reduce_all(tf.math.is_finite(_values(gradient)))
@@ -47,7 +58,7 @@ def all_finite(gradients):
     return tf.reduce_all(tf.stack(finite))
 
 
-def clip_by_value(gradient, limit):
+def clip_by_value(gradient: Gradient, limit: float) -> Gradient:
     """The gradient with every entry brought into [-limit, limit]."""
     if isinstance(gradient, tf.IndexedSlices):
         return tf.IndexedSlices(
@@ -58,7 +69,34 @@ def clip_by_value(gradient, limit):
     return tf.clip_by_value(gradient, -limit, limit)
 
 
-def _values(gradient):
+def _values(gradient: Gradient) -> tf.Tensor:
     if isinstance(gradient, tf.IndexedSlices):
         return gradient.values
     return gradient
+
+
+def reduce_gradients(
+    grads: Sequence[Gradient], is_memory: Sequence[bool], reduction: str
+) -> list[Gradient]:
+    """Returns gradients summed over replicas: those of tables as slices.
+
+    Args:
+        grads: The gradients of this replica.
+        is_memory: For each whether it is that of a value table.
+        reduction: `"sparse"` to send the rows of tables that were read,
+            `"dense"` to send the whole.
+    """
+    if num_replicas() > 1:
+        # Each replica's own repeats are summed first: less to send.
+        grads = sum_over_replicas(
+            [
+                to_slices(grad)
+                if of_memory and reduction == "sparse"
+                else to_tensor(grad)
+                for grad, of_memory in zip(grads, is_memory)
+            ]
+        )
+    return [
+        to_slices(grad) if of_memory else to_tensor(grad)
+        for grad, of_memory in zip(grads, is_memory)
+    ]

@@ -1,12 +1,18 @@
 """Updates the rows of tables that a batch read, and no others."""
 
+from collections.abc import Callable
+
 import tensorflow as tf
 
 from keras_pkm.ops.cpu_forms import use_cpu_forms
 from keras_pkm.optimizers.cpu_row_update import update_in_blocks
 
 
-def update_read_rows(tables, gradient, update):
+def update_read_rows(
+    tables: tuple[tf.Variable, ...],
+    gradient: tf.IndexedSlices,
+    update: Callable[..., tuple[tf.Tensor, ...]],
+) -> None:
     """Replaces the rows of some tables that were read.
 
     A row counts as read if its gradient is not all zero: one that only padding
@@ -25,7 +31,11 @@ def update_read_rows(tables, gradient, update):
         update_at_once(tables, gradient, update)
 
 
-def update_at_once(tables, gradient, update):
+def update_at_once(
+    tables: tuple[tf.Variable, ...],
+    gradient: tf.IndexedSlices,
+    update: Callable[..., tuple[tf.Tensor, ...]],
+) -> None:
     """Replaces the rows that were read by TensorFlow's own operations.
 
     Args: as of `update_read_rows`.
@@ -38,3 +48,13 @@ def update_at_once(tables, gradient, update):
     )
     for table, new in zip(tables, updated):
         table.scatter_update(tf.IndexedSlices(new, rows))
+
+
+def replica_component(variable: tf.Variable) -> tf.Variable:
+    """The plain variable of the device that an update runs for.
+
+    Gathering from a distributed variable itself copies the whole of it.
+    """
+    if isinstance(variable, tf.distribute.DistributedValues):
+        return variable._get()
+    return variable

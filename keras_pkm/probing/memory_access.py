@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Iterable
+from typing import Any
 
 import keras
 import numpy as np
@@ -27,7 +28,9 @@ class MemoryAccess:
     num_slots: dict[int, int]
 
 
-def read_backbone(backbone, batches: Iterable) -> Iterable[MemoryAccess]:
+def read_backbone(
+    backbone: keras.Model, batches: Iterable[Any]
+) -> Iterable[MemoryAccess]:
     """Yields what a backbone reads.
 
     Args:
@@ -43,7 +46,9 @@ def read_backbone(backbone, batches: Iterable) -> Iterable[MemoryAccess]:
     }
 
     @tf.function(reduce_retracing=True)
-    def read(features):
+    def read(
+        features: dict[str, tf.Tensor],
+    ) -> dict[int, tuple[tf.Tensor, tf.Tensor]]:
         return model(features, training=False)
 
     for batch in batches:

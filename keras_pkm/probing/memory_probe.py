@@ -1,9 +1,10 @@
 """Measures how a model uses its memories on some data."""
 
 import keras
+import numpy as np
 import tensorflow as tf
 
-from keras_pkm.metrics.memory_usage import MemoryUsage
+from keras_pkm.probing.usage_counter import UsageCounter
 
 
 class MemoryProbe:
@@ -35,26 +36,23 @@ class MemoryProbe:
     ([2, 4], 96)
     """
 
-    def __init__(self, backbone):
+    def __init__(self, backbone: keras.Model):
         self.backbone = backbone
         self._strategy = backbone.distribute_strategy
         self._accesses = keras.Model(backbone.inputs, backbone.memory_outputs)
         with self._strategy.scope():
-            self._metrics = usage_metrics(backbone)
+            self._usage = UsageCounter.of_backbone(backbone)
         self._step = tf.function(
             lambda features: self._strategy.run(self._count, (features,)),
             reduce_retracing=True,
         )
 
-    def _count(self, features):
+    def _count(self, features: dict[str, tf.Tensor]) -> None:
         features = {name: features[name] for name in self.backbone.input}
-        accesses = self._accesses(features, training=False)
-        for number, (slots, weights) in accesses.items():
-            self._metrics[number].update_state(
-                slots, weights, padding_mask=features["padding_mask"]
-            )
+        memories = self._accesses(features, training=False)
+        self._usage.update(memories, features["padding_mask"])
 
-    def measure(self, data):
+    def measure(self, data: tf.data.Dataset) -> dict[int, dict[str, float]]:
         """Measures the use of each memory over `data`.
 
         Args:
@@ -66,38 +64,14 @@ class MemoryProbe:
             A dict, from the number of the layer, counted from 1, to a dict of
             the figures of `keras_pkm.metrics.MemoryUsage`, as Python numbers.
         """
-        for metric in self._metrics.values():
-            metric.reset_state()
+        self._usage.reset()
         if self._strategy.num_replicas_in_sync > 1:
             data = self._strategy.experimental_distribute_dataset(data)
         for batch in data:
             self._step(batch[0] if isinstance(batch, tuple) else batch)
-        return usage_figures(self._metrics)
+        return self._usage.figures
 
     @property
-    def counts(self):
+    def counts(self) -> dict[int, dict[str, np.ndarray]]:
         """What the last measurement counted, `MemoryUsage.counts` by layer."""
-        return {
-            number: metric.counts for number, metric in self._metrics.items()
-        }
-
-
-def usage_metrics(backbone):
-    """A fresh `MemoryUsage` for each memory layer, counted from 1."""
-    return {
-        number: MemoryUsage(
-            backbone.transformer_layers[number - 1].product_key_memory.num_slots
-        )
-        for number in getattr(backbone, "memory_outputs", {})
-    }
-
-
-def usage_figures(metrics):
-    """The results of such metrics as Python numbers."""
-    return {
-        number: {
-            name: value.numpy().item()
-            for name, value in metric.result().items()
-        }
-        for number, metric in metrics.items()
-    }
+        return self._usage.counts

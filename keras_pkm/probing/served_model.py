@@ -1,7 +1,10 @@
 """What an exported model reads in its memories, asked as clients ask it."""
 
+import os
 from collections.abc import Iterable
+from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from keras_pkm.probing.memory_access import MemoryAccess
@@ -20,7 +23,11 @@ class ServedModel:
             missing.
     """
 
-    def __init__(self, path, preprocessor=None):
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        preprocessor: str | os.PathLike[str] | None = None,
+    ):
         # They hold the function that is asked.
         self._model = _load(path)
         self._preprocessor = None
@@ -40,7 +47,7 @@ class ServedModel:
                 )
             self._preprocessor = _load(preprocessor)
 
-    def read(self, batches: Iterable) -> Iterable[MemoryAccess]:
+    def read(self, batches: Iterable[list[str]]) -> Iterable[MemoryAccess]:
         """Yields what the model reads.
 
         Args:
@@ -70,7 +77,9 @@ class ServedModel:
             )
 
 
-def _access_of(found, token_ids):
+def _access_of(
+    found: dict[str, np.ndarray], token_ids: tf.Tensor | None
+) -> MemoryAccess:
     numbers = sorted(
         int(name.removeprefix("num_slots_"))
         for name in found
@@ -90,7 +99,7 @@ def _access_of(found, token_ids):
     )
 
 
-def _load(path):
+def _load(path: str | os.PathLike[str]) -> Any:
     # Has operations of models that take text.
     import tensorflow_text  # noqa: F401
 

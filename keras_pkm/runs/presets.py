@@ -1,4 +1,4 @@
-"""Loads the tokenizers of presets on disk."""
+"""Presets on disk: tasks with their preprocessor, and tokenizers."""
 
 import json
 import pathlib
@@ -6,8 +6,42 @@ import pathlib
 import keras
 import keras_hub
 
+from keras_pkm.runs.whole_files import replacing_directory
 
-def load_preset_tokenizer(path) -> keras_hub.tokenizers.Tokenizer:
+
+def save_preset(
+    task: keras_hub.models.Task,
+    preprocessor: keras_hub.models.Preprocessor | None,
+    path: pathlib.Path,
+) -> None:
+    """Saves a task with its preprocessor as a preset, whole or not at all.
+
+    Args:
+        task: A keras-hub task that trains on preprocessed data.
+        preprocessor: The preprocessor that its users need.
+        path: The directory to write, or to replace.
+    """
+    with replacing_directory(path) as partial:
+        task.preprocessor = preprocessor
+        try:
+            task.save_to_preset(str(partial))
+        finally:
+            # The task's `fit` would preprocess its data once more.
+            task.preprocessor = None
+
+
+def save_tokenizer(
+    tokenizer: keras_hub.tokenizers.Tokenizer, path: pathlib.Path
+) -> None:
+    """Saves a tokenizer as in a preset, whole or not at all."""
+    with replacing_directory(path) as partial:
+        partial.mkdir()
+        tokenizer.save_to_preset(str(partial))
+
+
+def load_preset_tokenizer(
+    path: str | pathlib.Path,
+) -> keras_hub.tokenizers.Tokenizer:
     """Loads the tokenizer of a local preset, which may hold nothing else.
 
     `Tokenizer.from_preset` finds those of keras-hub's own backbones alone.

@@ -1,14 +1,19 @@
-"""The directory of a run: what lies where, and whose it is."""
+"""The directory of a run: the only place that knows its files' names."""
 
-import contextlib
 import dataclasses
 import json
-import os
 import pathlib
-import shutil
-from collections.abc import Sequence
+from collections.abc import Iterable
+from typing import Any
 
+from keras_pkm.runs.json_files import read_json
+from keras_pkm.runs.json_files import write_json
+from keras_pkm.runs.recipes import field_names
+from keras_pkm.runs.recipes import recipe_as_json
+from keras_pkm.runs.recipes import recipe_differences
 from keras_pkm.runs.user_error import UserError
+from keras_pkm.runs.whole_files import is_unfinished
+from keras_pkm.runs.whole_files import write_whole
 
 # What may change from one part of a run to the next.
 _FREE_FIELDS = (
@@ -20,6 +25,48 @@ _FREE_FIELDS = (
     "keep_checkpoints",
     "max_skipped_steps",
 )
+#: The models of a pretraining run, in the order in which one is looked for.
+MODELS = ("best", "last", "plain")
+
+
+@dataclasses.dataclass(frozen=True)
+class StageLogs:
+    """Where a stage of pretraining logs what it measures.
+
+    Attributes:
+        epochs: CSV file of Keras' own figures, a row for each evaluation.
+        perplexity: CSV file of the training perplexity, by the step.
+        memory: CSV file of the use of each memory, by the step.
+        slots: Directory of the reads of each slot, a file for each step.
+        tensorboard: Directory of TensorBoard summaries.
+        memory_tensorboard: Directory of those of the memories.
+    """
+
+    epochs: pathlib.Path
+    perplexity: pathlib.Path
+    memory: pathlib.Path
+    slots: pathlib.Path
+    tensorboard: pathlib.Path
+    memory_tensorboard: pathlib.Path
+
+
+class SeedDirectory:
+    """What one seed of a fine-tuning run leaves.
+
+    Args:
+        root: The path of the directory.
+
+    Attributes:
+        results: The figures after each epoch, once all have ended.
+        checkpoints: From these an unfinished seed goes on.
+        best: The model of the best epoch, as a preset.
+    """
+
+    def __init__(self, root: pathlib.Path):
+        self.root = root
+        self.results = root / "results.json"
+        self.checkpoints = root / "checkpoints"
+        self.best = root / "best"
 
 
 class RunDirectory:
@@ -32,6 +79,7 @@ class RunDirectory:
     - `checkpoints/`: by stage, from which an unfinished run goes on;
     - `logs/`: CSV files and TensorBoard summaries, by stage;
     - `data/`: the packed corpus;
+    - `seed-N/`: of a fine-tuning run, what each seed leaves;
     - `results.json`, `results.md`: the final figures;
     - `held_out_losses.npz`: of each held-out row the sum of -ln p and the
       number of predicted tokens, `nll` and `tokens`.
@@ -40,7 +88,7 @@ class RunDirectory:
         root: path of the directory.
     """
 
-    def __init__(self, root):
+    def __init__(self, root: str | pathlib.Path):
         self.root = pathlib.Path(root)
         self.recipe = self.root / "recipe.json"
         self.tokenizer = self.root / "tokenizer"
@@ -53,7 +101,41 @@ class RunDirectory:
         self.last = self.root / "last"
         self.plain = self.root / "plain"
         self.results = self.root / "results.json"
+        self.results_table = self.root / "results.md"
         self.held_out_losses = self.root / "held_out_losses.npz"
+
+    def stage_checkpoints(self, label: str) -> pathlib.Path:
+        """Returns the directory of a stage's checkpoints."""
+        return self.checkpoints / label
+
+    def stage_logs(self, label: str) -> StageLogs:
+        """Returns the paths of a stage's logs."""
+        return StageLogs(
+            epochs=self.logs / f"{label}.csv",
+            perplexity=self.logs / f"{label}-perplexity.csv",
+            memory=self.logs / f"{label}-memory.csv",
+            slots=self.logs / f"{label}-slots",
+            tensorboard=self.logs / label,
+            memory_tensorboard=self.logs / label / "memory",
+        )
+
+    def seed(self, seed: int) -> SeedDirectory:
+        """Returns the directory of a seed of a fine-tuning run."""
+        return SeedDirectory(self.root / f"seed-{seed}")
+
+    def name_of(self, path: pathlib.Path) -> str:
+        """Returns a path in this directory as results name it."""
+        return path.relative_to(self.root).as_posix()
+
+    @property
+    def is_run(self) -> bool:
+        """Whether a run was begun here."""
+        return self.recipe.exists()
+
+    @property
+    def is_pretraining_run(self) -> bool:
+        """Whether a pretraining run was begun here."""
+        return self.is_run and "corpus" in self.read_recipe()
 
     @property
     def has_data(self) -> bool:
@@ -67,21 +149,70 @@ class RunDirectory:
             )
         )
 
-    def check(self, recipe):
+    def read_recipe(self, flag: str = "--model") -> dict[str, Any]:
+        """Returns the recipe as it is stored.
+
+        Raises:
+            UserError: the file is not JSON.
+        """
+        return read_json(self.recipe, flag)
+
+    def read_results(self, flag: str = "--model") -> dict[str, Any]:
+        """Returns the final figures, none as long as the run goes on.
+
+        Raises:
+            UserError: the file is not JSON.
+        """
+        return read_json(self.results, flag, default={})
+
+    def write_results(self, results: dict[str, Any], table: str) -> None:
+        """Writes the final figures as a table, then as JSON, which ends a run.
+
+        Args:
+            results: The figures, as JSON takes them.
+            table: The same as Markdown.
+        """
+        write_whole(self.results_table, f"{table}\n")
+        write_json(self.results, results)
+
+    def find_model(
+        self, flag: str = "--model", models: Iterable[str] = MODELS
+    ) -> pathlib.Path:
+        """Returns the directory of the run's model, a preset.
+
+        That is the best seed's of a fine-tuning run, and of a pretraining run
+        the first of `models` that is there: a run that has not ended may have
+        no best model yet.
+
+        Args:
+            flag: The flag that named the run, for errors.
+            models: Names of a pretraining run's models.
+
+        Raises:
+            UserError: there is none yet.
+        """
+        best = self.read_results(flag).get("best_model")
+        for name in (best,) if best else models:
+            if (self.root / name / "config.json").exists():
+                return self.root / name
+        raise UserError(
+            f"{flag} must be a run that has saved a model, but '{self.root}' "
+            f"has none in {best or ' or '.join(models)} yet: go on with it, "
+            "or pass the preset of one of its seeds"
+        )
+
+    def check(self, recipe: Any) -> None:
         """Checks that the recipe can begin, or go on, in this directory.
 
         Raises:
             UserError: it holds something else, or that run may not go on.
         """
         try:
-            names = [
-                path.name
-                for path in (self.root.iterdir() if self.root.exists() else ())
-                if not path.name.endswith(".partial")
-            ]
-            if not names:
+            if not self.root.exists() or all(
+                map(is_unfinished, self.root.iterdir())
+            ):
                 return
-            if not self.recipe.exists():
+            if not self.is_run:
                 raise self._taken("other files")
             if self.results.exists():
                 raise self._taken("a finished run")
@@ -89,7 +220,7 @@ class RunDirectory:
                 raise self._taken(
                     "an unfinished run, which --resume would continue"
                 )
-            other = json.loads(self.recipe.read_text())
+            stored = json.loads(self.recipe.read_text(encoding="utf-8"))
         except OSError as error:
             raise UserError(
                 f"--run-dir must be a directory that can be read, received "
@@ -99,41 +230,34 @@ class RunDirectory:
             raise self._taken(
                 f"a recipe.json that is not JSON ({error})"
             ) from error
-        names = [
-            field.name
-            for field in dataclasses.fields(recipe)
-            if field.name not in _FREE_FIELDS
-        ]
-        if found := differences(other, recipe, names):
+        names = field_names(recipe, but=_FREE_FIELDS)
+        if found := recipe_differences(stored, recipe, names):
             raise self._taken(
                 f"an unfinished run of another recipe ({'; '.join(found)})"
             )
 
-    def _taken(self, what):
+    def _taken(self, what: str) -> UserError:
         return UserError(
             f"--run-dir must be new, empty, or hold an unfinished run of the "
             f"same recipe, but '{self.root}' holds {what}: pass another one, "
             "or move it away"
         )
 
-    def create(self, recipe, parts: tuple[str, ...] = ()):
+    def create(self, recipe: Any, folders: Iterable[pathlib.Path] = ()) -> None:
         """Creates the directory with its recipe.
 
         Args:
-            recipe: a dataclass.
-            parts: directories in it that are to be there.
+            recipe: A dataclass.
+            folders: Directories in it that are to be there.
 
         Raises:
             UserError: it cannot be created.
         """
         try:
             self.root.mkdir(parents=True, exist_ok=True)
-            write_whole(
-                self.recipe,
-                json.dumps(dataclasses.asdict(recipe), indent=2) + "\n",
-            )
-            for part in parts:
-                (self.root / part).mkdir(exist_ok=True)
+            write_json(self.recipe, recipe_as_json(recipe))
+            for folder in folders:
+                folder.mkdir(exist_ok=True)
         except OSError as error:
             raise UserError(
                 f"--run-dir must be a directory that can be written, received "
@@ -141,72 +265,19 @@ class RunDirectory:
             ) from error
 
 
-def write_whole(path: pathlib.Path, text: str):
-    """Writes a text file, which is then there as a whole or not at all."""
-    partial = path.with_name(f"{path.name}.partial")
-    partial.write_text(text, encoding="utf-8")
-    os.replace(partial, path)
-
-
-def differences(other: dict, recipe, names: Sequence[str]) -> list[str]:
-    """Returns those of the fields in which a stored recipe differs, in words.
+def find_preset(
+    name: str, flag: str = "--model", models: Iterable[str] = MODELS
+) -> str:
+    """Returns the preset that a flag means: that of a run, or itself.
 
     Args:
-        other: what a `recipe.json` holds.
-        recipe: a dataclass.
-        names: its fields to compare.
+        name: The directory of a run, or any name of a preset.
+        flag: The flag, for errors.
+        models: Names of a pretraining run's models, see
+            `RunDirectory.find_model`.
+
+    Raises:
+        UserError: it is a run without a model.
     """
-    # What a run of an earlier version does not name was not there to choose.
-    defaults = {
-        field.name: field.default
-        for field in dataclasses.fields(recipe)
-        if field.default is not dataclasses.MISSING
-    }
-    # Through JSON, which makes lists of tuples.
-    asked, defaults = json.loads(
-        json.dumps([dataclasses.asdict(recipe), defaults])
-    )
-    other = {**defaults, **other}
-    return [
-        f"--{name.replace('_', '-')} was {other.get(name)}, now {asked[name]}"
-        for name in names
-        if other.get(name) != asked[name]
-    ]
-
-
-def save_preset(task, preprocessor, path: pathlib.Path):
-    """Saves a task with its preprocessor as a preset, whole or not at all.
-
-    Args:
-        task: a keras-hub task that trains on preprocessed data.
-        preprocessor: the preprocessor that its users need.
-        path: directory to write, or to replace.
-    """
-    with _replacing(path) as partial:
-        task.preprocessor = preprocessor
-        try:
-            task.save_to_preset(str(partial))
-        finally:
-            # The task's `fit` would preprocess its data once more.
-            task.preprocessor = None
-
-
-def save_tokenizer(tokenizer, path: pathlib.Path):
-    """Saves a keras-hub tokenizer as in a preset, whole or not at all."""
-    with _replacing(path) as partial:
-        partial.mkdir()
-        tokenizer.save_to_preset(str(partial))
-
-
-@contextlib.contextmanager
-def _replacing(path):
-    """Gives a place to write to, and moves what was written to `path`."""
-    partial = path.with_name(f"{path.name}.partial")
-    replaced = path.with_name(f"{path.name}.replaced")
-    for leftover in (partial, replaced):
-        shutil.rmtree(leftover, ignore_errors=True)
-    yield partial
-    if path.exists():
-        path.rename(replaced)
-    partial.rename(path)
-    shutil.rmtree(replaced, ignore_errors=True)
+    run = RunDirectory(name)
+    return str(run.find_model(flag, models)) if run.is_run else name

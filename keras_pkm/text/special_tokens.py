@@ -1,6 +1,9 @@
 """The special tokens of each kind of model, by what they are for."""
 
 import dataclasses
+from typing import Self
+
+import keras_hub
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,7 +27,7 @@ class SpecialTokens:
     second_segment: int
 
     @classmethod
-    def of(cls, tokenizer) -> "SpecialTokens":
+    def of(cls, tokenizer: keras_hub.tokenizers.Tokenizer) -> Self:
         """Those that a keras-hub tokenizer's model was trained with."""
         if hasattr(tokenizer, "cls_token_id"):
             return cls(

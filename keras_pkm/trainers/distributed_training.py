@@ -1,12 +1,24 @@
 """What lets keras-hub's tasks train under `tf.distribute`, skips included."""
 
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+from typing import Any
+from typing import TypeAlias
+
 import keras
 import tensorflow as tf
 
 from keras_pkm.trainers.gradient_accumulation import accumulated_train_step
 
+# To type checkers the mixin is a model: it calls the methods of the task that
+# follows it in the list of bases.
+if TYPE_CHECKING:
+    _Task: TypeAlias = keras.Model
+else:
+    _Task = object
 
-class DistributedTraining:
+
+class DistributedTraining(_Task):
     """Mixin for keras-hub tasks: `fit` and `evaluate` under `tf.distribute`.
 
     Keras builds a model under a strategy from the mean of the replicas'
@@ -23,14 +35,14 @@ class DistributedTraining:
 
     accumulation_steps = 1
 
-    def make_train_function(self, force=False):
+    def make_train_function(self, force: bool = False) -> Callable[..., Any]:
         # A step that creates variables would be traced twice.
         if self.optimizer is not None and not self.optimizer.built:
             with self.distribute_strategy.scope():
                 self.optimizer.build(self.trainable_variables)
         return super().make_train_function(force)
 
-    def train_step(self, data):
+    def train_step(self, data: Any) -> dict[str, tf.Tensor]:
         statistics = [
             variable.value
             for layer in self._flatten_layers()
@@ -48,7 +60,9 @@ class DistributedTraining:
             variable.assign(tf.where(skipped, old, variable))
         return logs
 
-    def _maybe_symbolic_build(self, iterator=None, data_batch=None):
+    def _maybe_symbolic_build(
+        self, iterator: Any = None, data_batch: Any = None
+    ) -> None:
         strategy = self._distribute_strategy
         if strategy is None:
             return
@@ -62,7 +76,9 @@ class DistributedTraining:
         with strategy.scope():
             self._symbolic_build(data_batch=data_batch)
 
-    def compute_metrics(self, *args, **kwargs):
+    def compute_metrics(
+        self, *args: Any, **kwargs: Any
+    ) -> dict[str, tf.Tensor]:
         logs = super().compute_metrics(*args, **kwargs)
         if isinstance(
             self.distribute_strategy, tf.distribute.MultiWorkerMirroredStrategy
@@ -73,7 +89,7 @@ class DistributedTraining:
             }
         return logs
 
-    def save_task_weights(self, filepath):
+    def save_task_weights(self, filepath: str) -> None:
         """Saves the weights of the task alone: neither backbone nor optimizer.
 
         Args:
@@ -83,7 +99,7 @@ class DistributedTraining:
             self, filepath, objects_to_skip=self._all_but_the_head()
         )
 
-    def load_task_weights(self, filepath):
+    def load_task_weights(self, filepath: str) -> None:
         """Loads the weights of the task alone: neither backbone nor optimizer.
 
         Args:
@@ -93,7 +109,7 @@ class DistributedTraining:
             self, filepath, objects_to_skip=self._all_but_the_head()
         )
 
-    def _all_but_the_head(self):
+    def _all_but_the_head(self) -> list[Any]:
         others = list(self.backbone._flatten_layers())
         if self.optimizer is not None:
             others.append(self.optimizer)

@@ -1,9 +1,13 @@
 """Keeps parts of memories as they are while the rest is trained."""
 
+import keras
+
 PARTS = ("values", "keys", "queries")
 
 
-def freeze_memory(backbone, parts=PARTS):
+def freeze_memory(
+    backbone: keras.Model, parts: tuple[str, ...] = PARTS
+) -> None:
     """Freezes parts of all memories of a backbone, and trains all others.
 
     Call it before `compile`. Freezing the values is what table 5 of the paper
@@ -62,7 +66,7 @@ def freeze_memory(backbone, parts=PARTS):
             memory.query_normalization.trainable = "queries" not in parts
 
 
-def freeze_pooler(backbone):
+def freeze_pooler(backbone: keras.Model) -> None:
     """Freezes BERT's pooler, which losses over tokens have no gradient for.
 
     Other backbones have none. Call it before `compile`.

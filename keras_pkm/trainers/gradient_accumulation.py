@@ -1,10 +1,17 @@
 """A train step whose batch goes through the model in parts."""
 
+from typing import Any
+from typing import TypeAlias
+
 import keras
 import tensorflow as tf
 
+_Gradient: TypeAlias = tf.Tensor | tf.IndexedSlices | None
 
-def accumulated_train_step(model, data, num_parts):
+
+def accumulated_train_step(
+    model: keras.Model, data: Any, num_parts: int
+) -> dict[str, tf.Tensor]:
     """Takes one step of the optimizer on the mean gradient of equal parts.
 
     This gives the step of the whole batch, as losses are means over examples,
@@ -24,8 +31,8 @@ def accumulated_train_step(model, data, num_parts):
         The logs of `model.compute_metrics`, over all parts.
     """
     variables = model.trainable_variables
-    total = [None] * len(variables)
-    logs = {}
+    total: list[_Gradient] = [None] * len(variables)
+    logs: dict[str, tf.Tensor] = {}
     for part in _split(data, num_parts):
         # The graph must not run the parts side by side.
         before = [
@@ -40,7 +47,9 @@ def accumulated_train_step(model, data, num_parts):
     return logs
 
 
-def _gradients(model, data, variables):
+def _gradients(
+    model: keras.Model, data: Any, variables: list[keras.Variable]
+) -> tuple[list[_Gradient], dict[str, tf.Tensor]]:
     x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(data)
     with tf.GradientTape() as tape:
         y_pred = model(x, training=True)
@@ -56,7 +65,7 @@ def _gradients(model, data, variables):
     return tape.gradient(scaled, variables), logs
 
 
-def _split(data, num_parts):
+def _split(data: Any, num_parts: int) -> list[Any]:
     """The parts of nested tensors, each nested alike."""
     flat = [tf.split(tensor, num_parts) for tensor in keras.tree.flatten(data)]
     return [
@@ -65,13 +74,13 @@ def _split(data, num_parts):
     ]
 
 
-def _values(gradient):
+def _values(gradient: tf.Tensor | tf.IndexedSlices) -> tf.Tensor:
     if isinstance(gradient, tf.IndexedSlices):
         return gradient.values
     return gradient
 
 
-def _add(total, gradient):
+def _add(total: _Gradient, gradient: _Gradient) -> _Gradient:
     """The sum of two gradients: slices are put one after the other."""
     if total is None or gradient is None:
         return gradient if total is None else total
@@ -84,7 +93,7 @@ def _add(total, gradient):
     return total + gradient
 
 
-def _scale(gradient, factor):
+def _scale(gradient: _Gradient, factor: float) -> _Gradient:
     if isinstance(gradient, tf.IndexedSlices):
         return tf.IndexedSlices(
             gradient.values * factor, gradient.indices, gradient.dense_shape

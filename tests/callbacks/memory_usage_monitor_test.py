@@ -5,7 +5,6 @@ import pytest
 import tensorflow as tf
 
 from keras_pkm.callbacks import MemoryUsageMonitor
-from keras_pkm.callbacks.slot_counts import drop_slot_counts
 from keras_pkm.callbacks.slot_counts import list_slot_counts
 from keras_pkm.callbacks.slot_counts import read_slot_counts
 from keras_pkm.models import MemoryProbe
@@ -118,5 +117,24 @@ def test_counts_and_staleness(task, held_out, tmp_path):
         np.testing.assert_array_equal(
             metric.last_steps, monitor.staleness[number].last_steps
         )
-    drop_slot_counts(tmp_path, 3)
-    assert list_slot_counts(tmp_path) == [2, 3]
+    # Measurements of later steps than the restored one do not count.
+    task.optimizer.iterations.assign(3)
+    restored = MemoryUsageMonitor(held_out, counts_dir=tmp_path)
+    restored.set_model(task)
+    restored.on_train_begin()
+    for number, metric in restored.staleness.items():
+        assert metric.last_steps.max() == 3
+
+
+def test_without_a_directory_no_counts_are_read(
+    task, held_out, tmp_path, monkeypatch
+):
+    """Not even those of another run in the current directory."""
+    fit(task, MemoryUsageMonitor(held_out, counts_dir=tmp_path), epochs=1)
+    assert list_slot_counts(tmp_path) == [3]
+    monkeypatch.chdir(tmp_path)
+    monitor = MemoryUsageMonitor(held_out)
+    monitor.set_model(task)
+    monitor.on_train_begin()
+    for metric in monitor.staleness.values():
+        assert metric.last_steps.max() == -1

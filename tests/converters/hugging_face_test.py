@@ -152,3 +152,8 @@ def test_a_file_that_was_cut_off(directory):
 def test_a_head_of_another_activation():
     with pytest.raises(ValueError, match="'gelu' for its masked-LM head"):
         models.PKMBertMaskedLM.from_preset(str(ROOT / "bert-tanh"))
+
+
+def test_a_class_for_any_backbone_knows_no_kind_of_model():
+    with pytest.raises(ValueError, match="such as `PKMBertQuestionAnswerer`"):
+        models.QuestionAnswerer.from_preset(str(ROOT / "bert"))

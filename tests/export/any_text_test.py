@@ -59,6 +59,13 @@ def check(loaded, texts):
                 answer.decode()
 
 
+@settings(deadline=None, max_examples=4)
+@given(texts=_TEXTS)
+def test_some_text(loaded, texts):
+    check(loaded, texts)
+
+
+@pytest.mark.slow
 @settings(deadline=None, max_examples=40)
 @given(texts=_TEXTS)
 def test_any_text(loaded, texts):

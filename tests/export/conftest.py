@@ -6,7 +6,7 @@ import pytest
 
 from export.saved_model import main
 from keras_pkm import models
-from keras_pkm.runs.run_directory import save_preset
+from keras_pkm.runs.presets import save_preset
 from tests.models.tiny import MEMORY
 from tests.models.tiny import SIZES
 

@@ -23,6 +23,9 @@ from training.text.offset_tokenizer import make_offset_tokenizer
 
 pytest.importorskip("tensorflow_hub")
 pytest.importorskip("tf_keras")
+# Four loaders and all kinds of models. That a process without our code loads
+# some of them is in tests/export/readme_test.py.
+pytestmark = pytest.mark.slow
 
 LOADERS = ("hub.load", "hub.KerasLayer", "TFSMLayer", "saved_model_cli")
 TEXTS = [

@@ -5,23 +5,15 @@ import numpy as np
 import tensorflow as tf
 
 from export.saved_model import main
-from tests.training.tiny_run import TINY
-from tests.training.tiny_run import run
-from tests.training.tiny_run import write_corpus
 
 
-def test_preset_and_export_agree(tmp_path):
-    corpus = write_corpus(tmp_path / "corpus.txt")
-    result = run(
-        *("--corpus", corpus, "--run-dir", str(tmp_path / "run"), *TINY),
-        *("--strategy", "mirrored", "--precision", "mixed_float16"),
-    )
-    assert result.returncode == 0, result.stderr
+def test_preset_and_export_agree(tiny_run, tmp_path):
+    assert tiny_run.files.read_recipe()["precision"] == "mixed_bfloat16"
     out = tmp_path / "out"
-    args = f"--model {tmp_path / 'run'} --what encoder --out {out}"
+    args = f"--model {tiny_run.path} --what encoder --out {out}"
     assert main(args.split()) == 0
     model = tf.saved_model.load(str(out))
-    task = keras_hub.models.MaskedLM.from_preset(str(tmp_path / "run" / "best"))
+    task = keras_hub.models.MaskedLM.from_preset(str(tiny_run.files.best))
     x = {
         "token_ids": np.array([[2, 7, 8, 9, 3]], "int32"),
         "padding_mask": np.array([[1, 1, 1, 1, 0]], "int32"),

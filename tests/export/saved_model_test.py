@@ -229,6 +229,7 @@ def test_pruned(exports, presets, tmp_path, capsys):
     assert sum(rows[0]) > sum(rows[1]) > sum(rows[2])
 
 
+@pytest.mark.slow
 def test_a_kill_leaves_nothing_under_the_name(presets, tmp_path):
     out = tmp_path / "out"
     process = subprocess.Popen(

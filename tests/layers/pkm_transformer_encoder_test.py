@@ -175,6 +175,8 @@ def test_impossible_arguments(inputs):
         encoder("ffn")(inputs, return_memory_access=True)
     with pytest.raises(ValueError, match="`num_heads` must be at most"):
         PKMTransformerEncoder(24, 17)(inputs)
+    with pytest.raises(ValueError, match="the known width.*, None"):
+        PKMTransformerEncoder(24, 2).build((None, None, None))
     with pytest.raises(ValueError, match="`key_dim` must be even"):
         PKMTransformerEncoder(24, 2, block="pkm", memory={"key_dim": 3})
     with pytest.raises(ValueError, match="key_dimension"):

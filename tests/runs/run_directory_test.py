@@ -4,8 +4,8 @@ import pathlib
 
 import pytest
 
+from keras_pkm.runs.presets import save_preset
 from keras_pkm.runs.run_directory import RunDirectory
-from keras_pkm.runs.run_directory import save_preset
 from keras_pkm.runs.user_error import UserError
 from training.pretraining.recipe import RECIPES
 

@@ -5,7 +5,8 @@ import keras_hub
 import pytest
 
 from keras_pkm import models
-from keras_pkm.runs.run_directory import save_preset
+from keras_pkm.runs.presets import save_preset
+from tests.markdown import squeezed
 from tests.models.tiny import tiny_masked_lm
 from training.evaluate_mlm import main
 from training.text.word_pieces import make_tokenizer
@@ -13,7 +14,7 @@ from training.text.word_pieces import train_vocabulary
 
 TEXT = "The dog met a fox. Nobody knows why the fox met the dog."
 HUGGING_FACE = (
-    pathlib.Path(__file__).parents[1] / "models" / "hugging_face" / "bert"
+    pathlib.Path(__file__).parents[1] / "converters" / "hugging_face" / "bert"
 )
 
 
@@ -54,7 +55,7 @@ def test_figures(run_directory, text, tmp_path, capsys):
     assert results["perplexity"] > 1 and results["standard_error"] > 0
     assert results["num_slots"] == 121
     assert set(results["memory_usage"]) == {"1", "3"}
-    printed = capsys.readouterr().out
+    printed = squeezed(capsys.readouterr().out)
     assert f"| {text} | {results['perplexity']:.2f} |" in printed
     assert "| 3 | 121 |" in printed
     # The paper's, marked as such.
@@ -66,7 +67,8 @@ def test_pseudo_perplexity(run_directory, text, tmp_path, capsys):
     results = run(run_directory, text, tmp_path, "--pseudo --limit 2")
     assert results["sequences"] == 2
     assert results["kind"] == "pseudo-perplexity"
-    assert "| text | pseudo-perplexity |" in capsys.readouterr().out
+    printed = squeezed(capsys.readouterr().out)
+    assert "| text | pseudo-perplexity |" in printed
     masked = run(run_directory, text, tmp_path, "--limit 2")
     assert results["predicted_tokens"] > 3 * masked["predicted_tokens"]
 

@@ -1,6 +1,5 @@
 """The whole comparison at its quickest, killed once on the way."""
 
-import fcntl
 import json
 import pathlib
 import subprocess
@@ -12,23 +11,21 @@ import pytest
 
 from tests.training.tiny_run import ROOT
 from tests.training.tiny_run import write_corpus
+from tests.training.tiny_run import write_glue
 from training import reproduce
+
+# Seventeen commands, each a process. Reports of runs that were not trained are
+# in tests/training/reproduction/report_test.py, the runner's tests in
+# tests/training/commands/run_jobs_test.py.
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
 def command(tmp_path_factory):
     root = tmp_path_factory.mktemp("comparison")
-    glue = root / "glue" / "SST-2"
-    glue.mkdir(parents=True)
-    for split, count in (("train", 64), ("dev", 11)):
-        rows = [
-            f"{'bat' if i % 3 else 'cing den'} fould\t{i % 2}\n"
-            for i in range(count)
-        ]
-        (glue / f"{split}.tsv").write_text("sentence\tlabel\n" + "".join(rows))
     return [
         *("--quick", "--corpus", write_corpus(root / "corpus.txt")),
-        *("--glue", str(glue.parent), "--out", str(root / "out")),
+        *("--glue", write_glue(root / "glue"), "--out", str(root / "out")),
     ]
 
 
@@ -116,18 +113,6 @@ def test_a_finished_comparison_only_reports(out, command, capsys):
     assert reproduce.main(command) == 0
     assert "[1/" not in capsys.readouterr().err
     assert (out / "report.md").exists()
-
-
-def test_mistakes(out, command, tmp_path, capsys):
-    assert reproduce.main([*command, "--steps", "2"]) == 2
-    assert "--steps was None, now 2" in capsys.readouterr().err
-    (tmp_path / "notes.txt").touch()
-    assert reproduce.main(["--out", str(tmp_path)]) == 2
-    assert "holds other files" in capsys.readouterr().err
-    with open(out / "lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        assert reproduce.main(command) == 2
-    assert "in use by another process" in capsys.readouterr().err
 
 
 def test_a_failing_command_is_shown(tmp_path, capsys):

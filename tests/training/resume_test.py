@@ -1,6 +1,5 @@
 """A run that is killed, stopped and runs out of disk, and goes on exactly."""
 
-import csv
 import json
 import resource
 import shlex
@@ -9,22 +8,27 @@ import subprocess
 import sys
 import time
 
+import numpy as np
 import pytest
 
-from benchmarks.kill_and_resume import ROOT
-from benchmarks.kill_and_resume import SHORT_RUN
-from benchmarks.kill_and_resume import figures_of
-from benchmarks.kill_and_resume import finish
-from benchmarks.kill_and_resume import kill_when
-from benchmarks.kill_and_resume import md5_of_variables
-from benchmarks.kill_and_resume import start
-from benchmarks.kill_and_resume import write_corpus
+from tests.soak.kill_and_resume import ROOT
+from tests.soak.kill_and_resume import SHORT_RUN
+from tests.soak.kill_and_resume import figures_of
+from tests.soak.kill_and_resume import finish
+from tests.soak.kill_and_resume import kill_when
+from tests.soak.kill_and_resume import md5_of_variables
+from tests.soak.kill_and_resume import start
+from tests.soak.kill_and_resume import write_corpus
+from tests.training.tiny_run import TINY
+from training.fitting import resumable_fit
 from training.pretrain import main
+from training.pretraining.logs import read_rows
 
 # Between the sizes of the plain model's checkpoints and of those with a table.
 FULL_DISK = 4 * 2**20
 
 
+@pytest.mark.slow
 def test_a_disturbed_run_ends_as_an_undisturbed_one(tmp_path):
     """All happens to one run: each part goes on from the one before."""
     corpus = tmp_path / "corpus.txt"
@@ -56,9 +60,14 @@ def test_a_disturbed_run_ends_as_an_undisturbed_one(tmp_path):
 
     assert md5_of_variables(run_dir) == md5_of_variables(whole)
     assert figures_of(run_dir) == figures_of(whole)
-    for name in ("plain.csv", "resm.csv", "resm-memory.csv"):
+    for name, key in (
+        ("plain.csv", ["epoch"]),
+        ("resm.csv", ["epoch"]),
+        ("resm-memory.csv", ["step", "layer"]),
+    ):
         expected, actual = (
-            rows_of(directory / "logs" / name) for directory in (whole, run_dir)
+            rows_of(directory / "logs" / name, key)
+            for directory in (whole, run_dir)
         )
         assert actual == expected, name
     assert not exists("**/*.partial")() and not exists("**/*_temp")()
@@ -115,20 +124,54 @@ def run(command):
     return done.stdout
 
 
-def rows_of(path):
-    """A CSV file without what an interruption may change.
+def rows_of(path, key):
+    """A log, as it is read, without what an interruption may change.
 
     The training loss of an interrupted epoch is that of its rest.
     """
-    with open(path) as file:
-        return [
-            {
-                name: value
-                for name, value in row.items()
-                if name not in ("loss", "perplexity")
-            }
-            for row in csv.DictReader(file)
-        ]
+    return [
+        {
+            name: value
+            for name, value in row.items()
+            if name not in ("loss", "perplexity")
+        }
+        for row in read_rows(path, *key)
+    ]
+
+
+def test_a_stopped_run_goes_on_exactly(tiny_run, tmp_path, monkeypatch):
+    """In this process: the test above does worse things to processes."""
+
+    class Stops(resumable_fit.StopOnSignal):
+        def on_train_batch_end(self, batch, logs=None):
+            if self.checkpoint.step == 5:
+                self.signals.received = signal.SIGTERM
+            super().on_train_batch_end(batch, logs)
+
+    args = ["--corpus", str(tiny_run.corpus), *TINY]
+    args += "--plain-steps 0 --evaluate-every 3 --checkpoint-every 2".split()
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    assert main([*args, "--run-dir", str(whole)]) == 0
+    with monkeypatch.context() as patched:
+        patched.setattr(resumable_fit, "StopOnSignal", Stops)
+        assert main([*args, "--run-dir", str(parts)]) == 128 + signal.SIGTERM
+    assert not (parts / "results.json").exists()
+    assert main([*args, "--run-dir", str(parts)]) == 0
+    assert md5_of_variables(parts) == md5_of_variables(whole)
+    assert figures_of(parts) == figures_of(whole)
+    expected, actual = (
+        rows_of(directory / "logs" / "resm-memory.csv", ["step", "layer"])
+        for directory in (whole, parts)
+    )
+    assert actual == expected
+
+    steps = read_rows(whole / "logs" / "resm-perplexity.csv", "step")
+    perplexities = np.array([float(row["perplexity"]) for row in steps])
+    means = np.exp(np.log(perplexities).reshape(-1, 3).mean(1))
+    epochs = read_rows(whole / "logs" / "resm.csv", "epoch")
+    np.testing.assert_allclose(
+        means, [float(row["perplexity"]) for row in epochs], rtol=1e-4
+    )
 
 
 @pytest.mark.parametrize("precision", ["float32", "mixed_float16"])

@@ -1,8 +1,10 @@
 """Labelled examples as arrays, and batches of them."""
 
 import dataclasses
+from collections.abc import Sequence
 
 import keras
+import keras_hub
 import numpy as np
 import tensorflow as tf
 from tqdm import tqdm
@@ -10,7 +12,6 @@ from tqdm import tqdm
 from training.batches.row_order import rows_of_like_length
 from training.batches.row_order import shuffled_rows
 from training.batches.step_batches import step_batches
-from training.tasks.glue import GlueExamples
 
 _TEXTS_PER_BATCH = 1024
 # Of the lengths of training batches, so that few shapes occur.
@@ -34,19 +35,23 @@ class Labelled:
 
 
 def encode_texts(
-    examples: GlueExamples, preprocessor, label: str | None = None
+    texts: Sequence[Sequence[str]],
+    labels: np.ndarray,
+    preprocessor: keras_hub.models.Preprocessor,
+    label: str | None = None,
 ) -> Labelled:
     """Turns one or two texts of each example into a model's inputs.
 
     Args:
-        examples: `GlueExamples`.
+        texts: One or two lists of str, an example's texts in each.
+        labels: int32 array, the class of each example.
         preprocessor: keras-hub's for text classification.
         label: Of the progress bar; without one there is none.
     """
-    texts = examples.texts if len(examples.texts) > 1 else examples.texts[0]
+    texts = tuple(texts) if len(texts) > 1 else texts[0]
     # Without labels it would take a second text for them.
     batches = (
-        tf.data.Dataset.from_tensor_slices((texts, examples.labels))
+        tf.data.Dataset.from_tensor_slices((texts, labels))
         .batch(_TEXTS_PER_BATCH)
         .map(preprocessor)
     )
@@ -55,7 +60,7 @@ def encode_texts(
         for features, _ in tqdm(
             batches.as_numpy_iterator(),
             label,
-            total=-(-len(examples) // _TEXTS_PER_BATCH),
+            total=-(-len(labels) // _TEXTS_PER_BATCH),
             disable=None if label else True,
         )
     ]
@@ -63,7 +68,7 @@ def encode_texts(
         name: np.concatenate([part[name] for part in parts])
         for name in parts[0]
     }
-    return Labelled(features, examples.labels)
+    return Labelled(features, labels)
 
 
 def training_batches(

@@ -1,9 +1,11 @@
 """Batches as a function of the step, made ahead of the model."""
 
+from collections.abc import Callable
+
 import tensorflow as tf
 
 
-def step_batches(steps, batch):
+def step_batches(steps: tf.data.Dataset, batch: Callable) -> tf.data.Dataset:
     """Returns the batch of each step, in order.
 
     Args:

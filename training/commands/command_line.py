@@ -1,5 +1,6 @@
 """What the commands that train share: signals, errors and exit codes."""
 
+import contextlib
 import dataclasses
 import logging
 import pathlib
@@ -7,47 +8,114 @@ import shlex
 import sys
 import time
 from collections.abc import Callable
+from collections.abc import Iterator
+from typing import Any
 
+import tensorflow as tf
+
+from keras_pkm.runs.run_directory import RunDirectory
 from keras_pkm.runs.user_error import RunError
 from keras_pkm.runs.user_error import UserError
 from training.commands.signals import Interrupted
+from training.commands.signals import Signals
 from training.commands.signals import catch_signals
 
 
 def run_to_the_end(
-    work: Callable, recipe, args: list[str] | None, *, script: str, name: str
+    work: Callable[[Any, Signals], object],
+    recipe: Any,
+    args: list[str] | None,
+    *,
+    script: str,
+    name: str,
 ) -> int:
-    """Does what a recipe says and returns the exit code.
+    """Trains as a recipe says, in a run directory, and returns the exit code.
 
     Args:
-        work: takes the recipe, with a run directory, and `Signals`.
-        recipe: a dataclass with `run_dir` and `strategy`.
-        args: what stood on the command line, or None for `sys.argv`'s.
-        script: the command, as the user calls it.
+        work: Takes the recipe, with a run directory, and `Signals`.
+        recipe: A dataclass with `run_dir` and `strategy`.
+        args: What stood on the command line, or None for `sys.argv`'s.
+        script: The command, as the user calls it.
         name: What a run directory is named after, if none is given.
     """
-    logging.basicConfig(format="%(message)s")
     logging.getLogger("keras_pkm").setLevel(logging.INFO)
     args = sys.argv[1:] if args is None else args
     try:
         recipe = name_run_directory(recipe, name)
-        with catch_signals() as signals:
-            work(recipe, signals)
     except UserError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
+        return _print_user_error(error)
+    hint = how_to_go_on(script, args, recipe.run_dir)
+    return run_until_stopped(lambda signals: work(recipe, signals), f". {hint}")
+
+
+def run_until_stopped(work: Callable[[Signals], object], hint: str) -> int:
+    """Does something long, and returns the exit code.
+
+    Args:
+        work: Takes `Signals`, which it answers once it can stop.
+        hint: How to go on, printed behind an error or a signal.
+    """
+    logging.basicConfig(format="%(message)s")
+    try:
+        with catch_signals() as signals:
+            work(signals)
+    except UserError as error:
+        return _print_user_error(error)
     except RunError as error:
-        hint = how_to_go_on(script, args, recipe.run_dir)
-        print(f"error: {error}. {hint}", file=sys.stderr)
+        print(f"error: {error}{hint}", file=sys.stderr)
         return 1
     except Interrupted as interrupted:
-        hint = how_to_go_on(script, args, recipe.run_dir)
-        print(f"Stopped by {interrupted}. {hint}", file=sys.stderr)
+        print(f"Stopped by {interrupted}{hint}", file=sys.stderr)
         return interrupted.exit_code
     return 0
 
 
-def name_run_directory(recipe, name: str):
+def print_errors(work: Callable[[], object]) -> int:
+    """Does something short, which cannot go on, and returns the exit code.
+
+    Args:
+        work: Takes nothing. What it raises as `UserError` is printed.
+    """
+    logging.basicConfig(format="%(message)s")
+    try:
+        work()
+    except UserError as error:
+        return _print_user_error(error)
+    return 0
+
+
+def _print_user_error(error):
+    print(f"error: {error}", file=sys.stderr)
+    return 2
+
+
+@contextlib.contextmanager
+def worker_errors(run: RunDirectory, strategy: str) -> Iterator[None]:
+    """Turns errors of disks and of other workers into `RunError`s.
+
+    Args:
+        run: The run's directory.
+        strategy: The name of the distribution strategy.
+
+    Raises:
+        RunError: a file cannot be written, or a worker does not answer.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise RunError(
+            f"the run in '{run.root}' cannot go on: {error}"
+        ) from error
+    except tf.errors.OpError as error:
+        if strategy != "multi_worker":
+            raise
+        raise RunError(
+            "another worker does not answer any more "
+            f"({error.message.splitlines()[0]}): start all of them again"
+        ) from error
+
+
+def name_run_directory(recipe: Any, name: str) -> Any:
     """Returns the recipe with a run directory, named after it if need be.
 
     Raises:

@@ -12,7 +12,7 @@ _M_MMAP_THRESHOLD = -3
 _LARGEST = 32 * 2**20
 
 
-def keep_host_memory():
+def keep_host_memory() -> None:
     """Undoes what TensorFlow's generator datasets do to the allocator.
 
     The first of them in a process, of which all distributed datasets are made,

@@ -1,5 +1,6 @@
 """Runs commands, those that have not yet ended, some at the same time."""
 
+import dataclasses
 import os
 import pathlib
 import shlex
@@ -11,14 +12,41 @@ import time
 from tqdm import tqdm
 
 from keras_pkm.runs.user_error import RunError
-from training.reproduction.plan import Job
 
 _ROOT = pathlib.Path(__file__).parents[2]
 _LAST_LINES = 15
 _SECONDS = 0.2  # from one look at what runs to the next
 
 
-def run_jobs(jobs: list[Job], logs: pathlib.Path, at_once: int):
+@dataclasses.dataclass(frozen=True)
+class Job:
+    """A command.
+
+    Attributes:
+        title: What it does.
+        name: Of its log.
+        script: The file in `training/`.
+        args: Its arguments.
+        result: The file that is there once it has ended.
+        needs: The files that it needs.
+        cost: About how long it takes, in the time of a train step.
+    """
+
+    title: str
+    name: str
+    script: str
+    args: tuple[str, ...]
+    result: pathlib.Path
+    needs: tuple[pathlib.Path, ...]
+    cost: float
+
+    @property
+    def is_done(self) -> bool:
+        """Whether it has ended before."""
+        return self.result.exists()
+
+
+def run_jobs(jobs: list[Job], logs: pathlib.Path, at_once: int) -> None:
     """Runs commands, each in a process of its own, and shows what is left.
 
     Args:

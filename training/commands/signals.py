@@ -4,6 +4,7 @@ import contextlib
 import signal
 import sys
 from collections.abc import Iterator
+from types import FrameType
 
 
 class Interrupted(KeyboardInterrupt):
@@ -31,7 +32,7 @@ class Signals:
         self.deferred = False
         self.received = None
 
-    def handle(self, number, frame):
+    def handle(self, number: int, frame: FrameType | None) -> None:
         """Takes a signal, as `signal.signal` hands it over."""
         del frame
         if not self.deferred or self.received is not None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+from typing import Any
 
 import tensorflow as tf
 
@@ -63,6 +64,22 @@ def create_strategy(
     )
 
 
+def prepare_devices(recipe: Any) -> tf.distribute.Strategy:
+    """Returns the strategy of a recipe, and makes TensorFlow deterministic.
+
+    It must be called before TensorFlow has used a device.
+
+    Args:
+        recipe: A dataclass with `strategy`, `devices` and `deterministic`.
+
+    Raises:
+        UserError: as `create_strategy`.
+    """
+    if recipe.deterministic:
+        tf.config.experimental.enable_op_determinism()
+    return create_strategy(recipe.strategy, recipe.devices)
+
+
 def _split_cpu(count):
     """Makes at least `count` logical devices of the CPU."""
     (cpu,) = tf.config.list_physical_devices("CPU")
@@ -72,7 +89,7 @@ def _split_cpu(count):
         )
 
 
-def check_tf_config(text: str | None):
+def check_tf_config(text: str | None) -> None:
     """Checks the environment variable that tells a worker of the others.
 
     Raises:
@@ -102,7 +119,7 @@ def is_chief(strategy: tf.distribute.Strategy) -> bool:
     return strategy.extended.should_checkpoint
 
 
-def wait_for_all(strategy: tf.distribute.Strategy):
+def wait_for_all(strategy: tf.distribute.Strategy) -> None:
     """Waits until all workers have come to this place."""
 
     @tf.function

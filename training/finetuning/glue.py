@@ -1,11 +1,12 @@
 """Fine-tuning on a GLUE task: data, head, loss and figures."""
 
 import keras
+import keras_hub
 
 from keras_pkm.metrics import MatthewsCorrelation
 from training.batches.labelled import dev_batches
 from training.batches.labelled import encode_texts
-from training.finetuning.evaluated import Evaluated
+from training.finetuning.kind import Evaluated
 from training.finetuning.recipe import FinetuningRecipe
 from training.loading.pretrained_model import PretrainedModel
 from training.tasks.bad_rows import BadRows
@@ -13,7 +14,7 @@ from training.tasks.glue import load_glue
 
 
 class GlueFinetuning:
-    """What `training.finetuning.seed` needs to know of a GLUE task.
+    """A GLUE task as a kind of fine-tuning.
 
     Args:
         recipe: `FinetuningRecipe`, with all defaults filled in.
@@ -45,7 +46,10 @@ class GlueFinetuning:
         )
         data = {
             split: encode_texts(
-                part, self.preprocessor, f"{task.title} {split}"
+                part.texts,
+                part.labels,
+                self.preprocessor,
+                f"{task.title} {split}",
             )
             for split, part in examples.items()
         }
@@ -63,7 +67,7 @@ class GlueFinetuning:
             for split in self._dev
         }
 
-    def build(self, backbone) -> keras.Model:
+    def build(self, backbone: keras_hub.models.Backbone) -> keras.Model:
         """Returns a task with a fresh head."""
         return self._family.classifier(
             backbone,
@@ -71,7 +75,9 @@ class GlueFinetuning:
             dropout=self._recipe.dropout,
         )
 
-    def compile(self, task, optimizer):
+    def compile(
+        self, task: keras.Model, optimizer: keras.optimizers.Optimizer
+    ) -> None:
         """Gives a task its loss and metric."""
         if self._task.metric == "accuracy":
             metric = keras.metrics.SparseCategoricalAccuracy(name="accuracy")
@@ -85,7 +91,7 @@ class GlueFinetuning:
             jit_compile=False,
         )
 
-    def evaluate(self, task) -> Evaluated:
+    def evaluate(self, task: keras.Model) -> Evaluated:
         """Returns the figures of all dev sets, from 0 to 1."""
         figures = {}
         for split, batches in self._dev.items():

@@ -7,6 +7,7 @@ import dataclasses
 from typing import Literal
 
 from training.tasks.glue import GLUE
+from training.tasks.glue import GlueTask
 
 SQUAD = "squad"
 
@@ -125,7 +126,7 @@ class FinetuningRecipe:
         return self.task == SQUAD
 
     @property
-    def glue(self):
+    def glue(self) -> GlueTask:
         """The GLUE task."""
         return GLUE[self.task]
 

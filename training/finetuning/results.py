@@ -1,6 +1,50 @@
-"""The table of a fine-tuning run, the paper's figures beside."""
+"""The results of a fine-tuning run, and their table beside the paper's."""
 
 import statistics
+
+from keras_pkm.runs.run_directory import RunDirectory
+from training.finetuning.kind import FinetuningKind
+from training.finetuning.recipe import FinetuningRecipe
+from training.loading.pretrained_model import PretrainedModel
+from training.reports.markdown import markdown_table
+from training.reports.paper import paper_figures
+
+
+def make_results(
+    recipe: FinetuningRecipe,
+    pretrained: PretrainedModel,
+    kind: FinetuningKind,
+    run: RunDirectory,
+    seeds: dict[int, dict],
+) -> dict:
+    """Returns what a run has found, as JSON takes it.
+
+    Args:
+        recipe: `FinetuningRecipe`, with all defaults filled in.
+        pretrained: `PretrainedModel`.
+        kind: The task.
+        run: The run's directory.
+        seeds: The figures of each seed.
+    """
+    best = run.seed(best_seed(seeds, kind.decides)).best
+    return {
+        "task": recipe.task,
+        "model": recipe.model,
+        "family": pretrained.family.name,
+        "from_scratch": recipe.from_scratch,
+        "memory_layers": list(pretrained.backbone.memory_layers),
+        "memory_block": pretrained.backbone.memory_block,
+        "freeze": list(recipe.freeze),
+        "classes": None if recipe.is_squad else list(recipe.glue.classes),
+        "texts": 1 if recipe.is_squad else len(recipe.glue.columns),
+        "best_model": run.name_of(best),
+        "baseline": kind.baseline,
+        "seeds": seeds,
+        "summary": summarize(seeds),
+        "paper": paper_figures(
+            recipe.task, pretrained.family.name, bool(recipe.freeze)
+        ),
+    }
 
 
 def summarize(seeds: dict) -> dict[str, dict[str, float]]:
@@ -38,41 +82,39 @@ def _best_figures(run):
 
 def format_results(results: dict) -> str:
     """Returns the figures of a run as Markdown, in percent."""
-    count = len(results["seeds"])
     summary = results["summary"]
     names = list(summary)
-    lines = [
-        f"| model | {' | '.join(map(metric_title, names))} |",
-        f"|---|{'---:|' * len(names)}",
-    ]
-    cells = list(map(percent, summary.values()))
     model = results["model"]
     if results["from_scratch"]:
         model += ", fresh weights"
-    lines.append(f"| {model} | {' | '.join(cells)} |")
-    cells = [f"{100 * results['baseline'][name]:.1f}" for name in names]
+    rows = [[model, *map(percent, summary.values())]]
     if any(results["baseline"].values()):
-        lines.append(f"| the most frequent class | {' | '.join(cells)} |")
+        cells = [f"{100 * results['baseline'][name]:.1f}" for name in names]
+        rows.append(["the most frequent class", *cells])
     for model, row in results["paper"].items():
         figures = row["figures"]
         cells = [
             f"{figures[name]:.1f}" if name in figures else "-" for name in names
         ]
-        lines.append(f"| the paper's {model} | {' | '.join(cells)} |")
-    tables = sorted({row["table"] for row in results["paper"].values()})
-    lines += [
-        "",
+        rows.append([f"the paper's {model}", *cells])
+    table = markdown_table(["model", *map(metric_title, names)], rows)
+    return f"{table}\n\n{_explanation(results)}"
+
+
+def _explanation(results):
+    count = len(results["seeds"])
+    text = (
         f"Dev sets, median (least-largest) of {count} "
         f"seed{'s' if count > 1 else ''}, in percent, after each seed's best "
         "epoch."
-        + (
-            " The paper's rows are its own, of other models and all training "
-            f"data (table {' and '.join(map(str, tables))})."
-            if tables
-            else " The paper has no figures of this."
-        ),
-    ]
-    return "\n".join(lines)
+    )
+    tables = sorted({row["table"] for row in results["paper"].values()})
+    if not tables:
+        return f"{text} The paper has no figures of this."
+    return (
+        f"{text} The paper's rows are its own, of other models and all "
+        f"training data (table {' and '.join(map(str, tables))})."
+    )
 
 
 def percent(figures: dict[str, float]) -> str:

@@ -1,49 +1,75 @@
 """Fine-tunes once, with one seed."""
 
-import pathlib
-import sys
+import dataclasses
 
 import keras
+import keras_hub
+import tensorflow as tf
 
 from keras_pkm.callbacks import TrainingCheckpoint
 from keras_pkm.models import copy_matching_weights
 from keras_pkm.models import freeze_memory
-from keras_pkm.optimizers import LinearWarmup
-from keras_pkm.optimizers import LossScaleOptimizer
-from keras_pkm.optimizers import PKMAdam
-from keras_pkm.runs.run_directory import save_preset
-from keras_pkm.runs.run_directory import write_whole
+from keras_pkm.runs.presets import save_preset
+from keras_pkm.runs.run_directory import SeedDirectory
+from keras_pkm.runs.whole_files import write_whole
 from training.batches.labelled import training_batches
-from training.fitting.skipped_steps import SkippedSteps
-from training.pretraining.stage_callbacks import StopOnSignal
+from training.commands.signals import Signals
+from training.finetuning.kind import FinetuningKind
+from training.finetuning.progress import SeedProgress
+from training.finetuning.recipe import FinetuningRecipe
+from training.fitting.optimizer import make_optimizer
+from training.fitting.resumable_fit import resumable_fit
+from training.loading.pretrained_model import PretrainedModel
 
 
 def train_seed(
-    recipe, pretrained, work, strategy, signals, seed, directory: pathlib.Path
+    recipe: FinetuningRecipe,
+    pretrained: PretrainedModel,
+    kind: FinetuningKind,
+    strategy: tf.distribute.Strategy,
+    signals: Signals,
+    seed: int,
+    directory: SeedDirectory,
 ) -> dict:
     """Fine-tunes with one seed, or goes on with it.
 
     Args:
         recipe: `FinetuningRecipe`, with all defaults filled in.
         pretrained: `PretrainedModel`.
-        work: `GlueFinetuning` or `SquadFinetuning`.
+        kind: The task: its data, head and figures.
         strategy: `tf.distribute.Strategy`.
         signals: `Signals` that may end it before.
-        seed: int.
-        directory: of checkpoints, the best model and its answers.
+        seed: The seed.
+        directory: The `SeedDirectory` to write.
 
     Returns:
         A dict with `"epochs"`, the figures after each, and `"best"`, the number
         of the best one, counted from 1.
     """
-    steps_per_epoch = max(1, len(work.train) // recipe.batch_size)
+    steps_per_epoch = max(1, len(kind.train) // recipe.batch_size)
     steps = recipe.epochs * steps_per_epoch
     keras.utils.set_random_seed(seed)
     with strategy.scope():
-        task = work.build(copy_backbone(recipe, pretrained))
-        work.compile(task, make_optimizer(recipe, task, steps))
+        task = kind.build(copy_backbone(recipe, pretrained))
+        optimizer = make_optimizer(
+            learning_rate=recipe.learning_rate,
+            memory_learning_rate=recipe.memory_learning_rate,
+            memory_schedule="linear",
+            steps=steps,
+            warmup_ratio=recipe.warmup_ratio,
+            weight_decay=recipe.weight_decay,
+            clip_norm=recipe.clip_norm,
+            trains_values=bool(
+                task.backbone.memory_outputs and "values" not in recipe.freeze
+            ),
+            scales_loss=_scales_loss(recipe),
+        )
+        kind.compile(task, optimizer)
     checkpoint = TrainingCheckpoint(
-        directory / "checkpoints", every=recipe.checkpoint_every, keep=1
+        directory.checkpoints,
+        every=recipe.checkpoint_every,
+        keep=1,
+        state=SeedProgress(),
     )
     if checkpoint.latest:
         checkpoint.restore(task)
@@ -52,50 +78,33 @@ def train_seed(
         )
     else:
         print(f"Seed {seed}: {steps:,} steps")
-        checkpoint.state = {"epochs": [], "best": 0}
         checkpoint.set_model(task)
         checkpoint.save()
-    callbacks = [
-        SkippedSteps(
-            checkpoint,
-            None
-            if recipe.precision == "mixed_float16"
-            else recipe.max_skipped_steps,
+    resumable_fit(
+        task,
+        lambda first_step, num_steps: training_batches(
+            kind.train,
+            batch_size=recipe.batch_size,
+            seed=seed,
+            first_step=first_step,
+            num_steps=num_steps,
+            group_by_length=recipe.group_by_length,
         ),
-        EvaluateDevSets(checkpoint, work, directory),
-        checkpoint,
-        StopOnSignal(checkpoint, signals),
-    ]
-
-    def fit(first_epoch, epochs, steps_per_epoch):
-        task.fit(
-            training_batches(
-                work.train,
-                batch_size=recipe.batch_size,
-                seed=seed,
-                first_step=checkpoint.step,
-                num_steps=steps - checkpoint.step,
-                group_by_length=recipe.group_by_length,
-            ),
-            initial_epoch=first_epoch,
-            epochs=epochs,
-            steps_per_epoch=steps_per_epoch,
-            callbacks=callbacks,
-            shuffle=False,
-            verbose=1 if sys.stdout.isatty() else 2,
-        )
-
-    epoch, done = divmod(checkpoint.step, steps_per_epoch)
-    with signals.wait_for_the_step():
-        if done:
-            fit(epoch, epoch + 1, steps_per_epoch - done)
-            epoch += 1
-        if checkpoint.step < steps:
-            fit(epoch, recipe.epochs, steps_per_epoch)
-    return dict(checkpoint.state)
+        steps=steps,
+        steps_per_epoch=steps_per_epoch,
+        checkpoint=checkpoint,
+        signals=signals,
+        callbacks=[EvaluateDevSets(checkpoint, kind, directory)],
+        max_skipped_steps=(
+            None if _scales_loss(recipe) else recipe.max_skipped_steps
+        ),
+    )
+    return dataclasses.asdict(checkpoint.state)
 
 
-def copy_backbone(recipe, pretrained):
+def copy_backbone(
+    recipe: FinetuningRecipe, pretrained: PretrainedModel
+) -> keras_hub.models.Backbone:
     """Builds a backbone like the pretrained one, as the recipe has it."""
     backbone = pretrained.backbone
     config = {
@@ -112,57 +121,42 @@ def copy_backbone(recipe, pretrained):
     return copy
 
 
-def make_optimizer(recipe, task, steps):
-    """Returns the optimizer, its rates over `steps` steps."""
-
-    def schedule(peak):
-        return LinearWarmup(peak, int(recipe.warmup_ratio * steps), steps)
-
-    trains_values = (
-        task.backbone.memory_outputs and "values" not in recipe.freeze
-    )
-    optimizer = PKMAdam(
-        learning_rate=schedule(recipe.learning_rate),
-        memory_learning_rate=schedule(recipe.memory_learning_rate),
-        weight_decay=recipe.weight_decay or None,
-        global_clipnorm=recipe.clip_norm,
-        memory_pattern=r"(^|/)memory_values$" if trains_values else None,
-    )
-    if recipe.precision == "mixed_float16":
-        optimizer = LossScaleOptimizer(optimizer)
-    return optimizer
+def _scales_loss(recipe):
+    return recipe.precision == "mixed_float16"
 
 
 class EvaluateDevSets(keras.callbacks.Callback):
-    """Evaluates after each epoch and keeps the best model.
+    """Evaluates after each epoch and saves the best model.
 
     Args:
-        checkpoint: `TrainingCheckpoint`, whose state gets the figures. It comes
-            after this callback.
-        work: `GlueFinetuning` or `SquadFinetuning`.
-        directory: gets the best model, in `best/`, and its answers.
+        checkpoint: `TrainingCheckpoint` whose `state` is a `SeedProgress`.
+        kind: The task.
+        directory: The `SeedDirectory` of the best model and its answers.
     """
 
-    def __init__(self, checkpoint, work, directory):
+    def __init__(
+        self,
+        checkpoint: TrainingCheckpoint,
+        kind: FinetuningKind,
+        directory: SeedDirectory,
+    ):
         super().__init__()
         self.checkpoint = checkpoint
-        self.work = work
+        self.kind = kind
         self.directory = directory
 
-    def on_epoch_end(self, epoch, logs=None):
-        found = self.work.evaluate(self.model)
+    def on_epoch_end(self, epoch: int, logs: dict | None = None) -> None:
+        found = self.kind.evaluate(self.model)
         print(
             ", ".join(
                 f"{name} {value:.4f}" for name, value in found.figures.items()
             )
         )
-        state = self.checkpoint.state
-        state["epochs"] = [*state["epochs"], found.figures]
-        scores = [figures[self.work.decides] for figures in state["epochs"]]
+        progress = self.checkpoint.state
+        progress.epochs.append(found.figures)
+        scores = [figures[self.kind.decides] for figures in progress.epochs]
         if scores[-1] > max(scores[:-1], default=float("-inf")):
-            state["best"] = len(scores)
-            save_preset(
-                self.model, self.work.preprocessor, self.directory / "best"
-            )
+            progress.best = len(scores)
+            save_preset(self.model, self.kind.preprocessor, self.directory.best)
             for name, text in found.files.items():
-                write_whole(self.directory / name, text)
+                write_whole(self.directory.root / name, text)

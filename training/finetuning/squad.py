@@ -3,6 +3,7 @@
 import json
 
 import keras
+import keras_hub
 import numpy as np
 
 from keras_pkm.text.special_tokens import SpecialTokens
@@ -10,7 +11,7 @@ from keras_pkm.text.window_sizes import WindowSizes
 from keras_pkm.trainers.freezing import freeze_pooler
 from training.batches.labelled import Labelled
 from training.batches.labelled import dev_batches
-from training.finetuning.evaluated import Evaluated
+from training.finetuning.kind import Evaluated
 from training.finetuning.recipe import FinetuningRecipe
 from training.loading.pretrained_model import PretrainedModel
 from training.tasks.bad_rows import BadRows
@@ -24,7 +25,7 @@ from training.text.offset_tokenizer import make_offset_tokenizer
 
 
 class SquadFinetuning:
-    """What `training.finetuning.seed` needs to know of SQuAD.
+    """SQuAD as a kind of fine-tuning.
 
     Args and attributes: as of `training.finetuning.glue.GlueFinetuning`.
     """
@@ -68,16 +69,18 @@ class SquadFinetuning:
             pretrained.tokenizer, sequence_length=recipe.sequence_length
         )
 
-    def build(self, backbone) -> keras.Model:
+    def build(self, backbone: keras_hub.models.Backbone) -> keras.Model:
         """Returns a task with a fresh head."""
         freeze_pooler(backbone)
         return self._family.answerer(backbone)
 
-    def compile(self, task, optimizer):
+    def compile(
+        self, task: keras.Model, optimizer: keras.optimizers.Optimizer
+    ) -> None:
         """Gives a task its loss."""
         task.compile(optimizer, metrics=None, jit_compile=False)
 
-    def evaluate(self, task) -> Evaluated:
+    def evaluate(self, task: keras.Model) -> Evaluated:
         """Returns exact match and F1, from 0 to 1, and the answers.
 
         Their files are `predictions.json` in the format of SQuAD's own script,

@@ -3,6 +3,7 @@
 import csv
 import math
 import pathlib
+from collections.abc import Callable
 
 import keras
 
@@ -20,7 +21,9 @@ class PerplexityLog(keras.callbacks.Callback):
         count: callable that returns how many steps have been done.
     """
 
-    def __init__(self, path: pathlib.Path, every: int, count):
+    def __init__(
+        self, path: pathlib.Path, every: int, count: Callable[[], int]
+    ):
         super().__init__()
         self.path = path
         self.every = every
@@ -32,10 +35,10 @@ class PerplexityLog(keras.callbacks.Callback):
         # Batches of the epoch, those in rows, and the sum of their losses.
         self._batches, self._done, self._sum = 0, 0, 0.0
 
-    def on_epoch_begin(self, epoch, logs=None):
+    def on_epoch_begin(self, epoch: int, logs: dict | None = None) -> None:
         self._begin()
 
-    def on_train_batch_end(self, batch, logs=None):
+    def on_train_batch_end(self, batch: int, logs: dict | None = None) -> None:
         self._batches += 1
         step = self.count()
         if step > self.every and step % self.every:
@@ -45,7 +48,7 @@ class PerplexityLog(keras.callbacks.Callback):
         self._rows.append((step, math.exp(mean)))
         self._done, self._sum = self._batches, total
 
-    def on_epoch_end(self, epoch, logs=None):
+    def on_epoch_end(self, epoch: int, logs: dict | None = None) -> None:
         is_new = not self.path.exists()
         with open(self.path, "a", newline="", encoding="utf-8") as file:
             writer = csv.writer(file)

@@ -14,7 +14,8 @@ class SkippedSteps(keras.callbacks.Callback):
     checkpoint is written: that before them is kept.
 
     Args:
-        checkpoint: `TrainingCheckpoint`. It comes after this callback.
+        checkpoint: `TrainingCheckpoint` whose `state` is a `Progress`. It comes
+            after this callback.
         limit: int or None. So many in a row raise `RunError`. `None`, for
             loss scaling, where they are usual: never.
     """
@@ -26,17 +27,16 @@ class SkippedSteps(keras.callbacks.Callback):
         self._in_a_row = 0
         self._applied = None
 
-    def on_train_begin(self, logs=None):
+    def on_train_begin(self, logs: dict | None = None) -> None:
         self._applied = self._iterations()
 
-    def on_train_batch_end(self, batch, logs=None):
+    def on_train_batch_end(self, batch: int, logs: dict | None = None) -> None:
         applied = self._iterations()
         skipped = applied == self._applied
         self._applied = applied
         self._in_a_row = self._in_a_row + 1 if skipped else 0
         self.checkpoint.paused = self._in_a_row > 0
-        state = self.checkpoint.state
-        state["skipped_steps"] = state.get("skipped_steps", 0) + skipped
+        self.checkpoint.state.skipped_steps += skipped
         if skipped and self._in_a_row == self.limit:
             last = self.checkpoint.step + 1
             first = last + 1 - self.limit
@@ -47,8 +47,8 @@ class SkippedSteps(keras.callbacks.Callback):
                 "A lower --learning-rate or a --clip-norm helps, in a new run"
             )
 
-    def on_epoch_end(self, epoch, logs=None):
-        skipped = self.checkpoint.state.get("skipped_steps", 0)
+    def on_epoch_end(self, epoch: int, logs: dict | None = None) -> None:
+        skipped = self.checkpoint.state.skipped_steps
         if logs is not None and (skipped or self.limit is None):
             logs["skipped_steps"] = skipped
 

@@ -111,7 +111,7 @@ FAMILIES = (
 )
 
 
-def family_of(backbone) -> Family | None:
+def family_of(backbone: keras_hub.models.Backbone) -> Family | None:
     """Returns the family of a backbone, plain or with memory."""
     for family in FAMILIES:
         if isinstance(backbone, (family.plain, family.backbone)):

@@ -1,13 +1,15 @@
 """The model that `--model` names: a run, a preset, a Hugging Face directory."""
 
 import dataclasses
-import json
 import pathlib
 
 import keras_hub
 
 from keras_pkm.converters.hugging_face import HuggingFaceDirectory
+from keras_pkm.runs.json_files import read_json
 from keras_pkm.runs.presets import load_preset_tokenizer
+from keras_pkm.runs.run_directory import MODELS
+from keras_pkm.runs.run_directory import find_preset
 from keras_pkm.runs.user_error import UserError
 from training.loading.families import FAMILIES
 from training.loading.families import Family
@@ -43,7 +45,7 @@ def load_pretrained(name: str, added_memory: dict | None) -> PretrainedModel:
     Raises:
         UserError: it cannot be loaded, or has a memory already.
     """
-    preset = _preset_of(name)
+    preset = find_preset(name)
     config = _read_config(preset)
     try:
         if "model_type" in config:
@@ -64,7 +66,7 @@ def load_pretrained(name: str, added_memory: dict | None) -> PretrainedModel:
 def load_masked_lm(
     name: str,
     flag: str = "--model",
-    parts: tuple[str, ...] = ("best", "last", "plain"),
+    models: tuple[str, ...] = MODELS,
     fresh_head: bool = False,
 ) -> tuple:
     """Loads a masked-LM task to measure it, or to go on with it.
@@ -72,7 +74,7 @@ def load_masked_lm(
     Args:
         name: As of `load_pretrained`.
         flag: What errors call it.
-        parts: Which models of a run to take, the first that is there.
+        models: Which models of a run to take, the first that is there.
         fresh_head: Whether the model may lack a masked-LM head, and get one.
 
     Returns:
@@ -81,7 +83,7 @@ def load_masked_lm(
     Raises:
         UserError: it cannot be loaded, or has no masked-LM head.
     """
-    preset = _preset_of(name, flag, parts)
+    preset = find_preset(name, flag, models)
     config = _read_config(preset, flag)
     try:
         if not (fresh_head or _has_masked_lm_head(preset, config)):
@@ -109,30 +111,14 @@ def _has_masked_lm_head(preset, config):
     if "model_type" in config:
         name = _family_of_hugging_face(config).name
         return HuggingFaceDirectory(preset, name).has_masked_lm_head()
-    path = pathlib.Path(preset) / "task.json"
     # keras-hub would give a fresh head to all others, KerasHub's own, too.
-    return path.exists() and json.loads(path.read_text())[
-        "class_name"
-    ].endswith("MaskedLM")
+    task = read_json(pathlib.Path(preset) / "task.json", default={})
+    return task.get("class_name", "").endswith("MaskedLM")
 
 
-def _preset_of(name, flag="--model", parts=("best", "last", "plain")):
-    """A run's best model; one that stopped early may have none yet."""
-    root = pathlib.Path(name)
-    if not (root / "recipe.json").exists():
-        return name
-    results = _read_json(root / "results.json", flag)
-    # A run of finetune.py has one for each seed.
-    for part in filter(None, (results.get("best_model"), *parts)):
-        if (root / part / "config.json").exists():
-            return str(root / part)
-    raise UserError(
-        f"{flag} '{name}' is a run that has not saved a model in "
-        f"{' or '.join(f'{part}/' for part in parts)} yet: go on with it first"
-    )
-
-
-def load_tokenizer(preset):
+def load_tokenizer(
+    preset: str | pathlib.Path,
+) -> keras_hub.tokenizers.Tokenizer:
     """Loads the tokenizer of a preset, which may hold nothing else."""
     path = pathlib.Path(preset)
     is_hugging_face = "model_type" in _read_config(preset)
@@ -142,19 +128,7 @@ def load_tokenizer(preset):
 
 
 def _read_config(preset, flag="--model"):
-    return _read_json(pathlib.Path(preset) / "config.json", flag)
-
-
-def _read_json(path, flag):
-    if not path.exists():
-        return {}
-    try:
-        return json.loads(path.read_text())
-    except ValueError as error:
-        raise UserError(
-            f"{flag} must have a {path.name} that is JSON, but {path} is not "
-            f"({error})"
-        ) from error
+    return read_json(pathlib.Path(preset) / "config.json", flag, default={})
 
 
 def _load_hugging_face(preset, config, added_memory):

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from keras_pkm.metrics import ClassMemoryUsage
+from keras_pkm.metrics.numbers import result_numbers
 from keras_pkm.probing.memory_access import MemoryAccess
 
 
@@ -36,9 +37,6 @@ def compare_classes(
                 access.is_token[: len(some)],
             )
     return {
-        number: {
-            name: value.numpy().item()
-            for name, value in metric.result().items()
-        }
+        number: result_numbers(metric)
         for number, metric in sorted(metrics.items())
     }

@@ -5,10 +5,9 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from keras_pkm.metrics import MemoryUsage
 from keras_pkm.metrics.top1_slots import top1_slots
 from keras_pkm.probing.memory_access import MemoryAccess
-from keras_pkm.probing.memory_probe import usage_figures
+from keras_pkm.probing.usage_counter import UsageCounter
 
 # Growth of the tokens between two points of a coverage curve.
 _GROWTH = 1.25
@@ -68,18 +67,15 @@ def collect_reads(
     """
     tokens = kept = 0
     next_point = _FIRST_POINT
-    metrics, coverage, texts, top1 = {}, {}, [], {}
+    usage, coverage, texts, top1 = None, {}, [], {}
     for access in accesses:
-        if not metrics:
-            metrics = {
-                number: MemoryUsage(num_slots)
-                for number, num_slots in sorted(access.num_slots.items())
-            }
-            coverage = {number: [] for number in metrics}
-            top1 = {number: [] for number in metrics}
+        if usage is None:
+            usage = UsageCounter(access.num_slots)
+            coverage = {number: [] for number in usage.num_slots}
+            top1 = {number: [] for number in usage.num_slots}
         keep = access.token_ids is not None and kept < kept_tokens
+        usage.update(access.memories, access.is_token)
         for number, (slots, weights) in access.memories.items():
-            metrics[number].update_state(slots, weights, access.is_token)
             if keep:
                 top1[number].append(np.asarray(top1_slots(slots, weights)))
         count = int(access.is_token.sum())
@@ -89,13 +85,12 @@ def collect_reads(
             kept += count
         if tokens >= next_point:
             next_point = tokens * _GROWTH
-            _add_point(coverage, tokens, metrics)
+            _add_point(coverage, tokens, usage)
     if coverage and not all(
         points and points[-1]["tokens"] == tokens
         for points in coverage.values()
     ):
-        _add_point(coverage, tokens, metrics)
-    figures = usage_figures(metrics)
+        _add_point(coverage, tokens, usage)
     token_ids, is_token = (
         (np.concatenate(part) for part in zip(*texts))
         if texts
@@ -103,19 +98,18 @@ def collect_reads(
     )
     memories = {
         number: MemoryReads(
-            figures[number],
-            metric.counts,
+            figures,
+            usage.counts[number],
             coverage[number],
             np.concatenate(top1[number]) if texts else None,
         )
-        for number, metric in metrics.items()
+        for number, figures in usage.figures.items()
     }
     return TextReads(tokens, memories, token_ids, is_token)
 
 
-def _add_point(coverage, tokens, metrics):
-    for number, metric in metrics.items():
-        counts = metric.counts
+def _add_point(coverage, tokens, usage):
+    for number, counts in usage.counts.items():
         coverage[number].append(
             {
                 "tokens": tokens,

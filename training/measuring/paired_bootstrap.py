@@ -24,7 +24,11 @@ class Difference:
     high: float
 
 
-def paired_difference(first, second, seed: int = 0) -> Difference:
+def paired_difference(
+    first: tuple[np.ndarray, np.ndarray],
+    second: tuple[np.ndarray, np.ndarray],
+    seed: int = 0,
+) -> Difference:
     """Compares two models by a bootstrap over blocks of sequences.
 
     It tells how the difference depends on the text, not on the training's seed.

@@ -2,6 +2,7 @@
 
 import dataclasses
 
+import keras_hub
 import numpy as np
 
 
@@ -42,7 +43,7 @@ def find_readers(
     token_ids: np.ndarray,
     is_token: np.ndarray,
     top1: np.ndarray,
-    tokenizer,
+    tokenizer: keras_hub.tokenizers.Tokenizer,
     *,
     num_slots: int = 20,
     num_tokens: int = 5,

@@ -8,8 +8,8 @@ import keras_hub
 import numpy as np
 import tensorflow as tf
 
+from keras_pkm.runs.presets import save_tokenizer
 from keras_pkm.runs.run_directory import RunDirectory
-from keras_pkm.runs.run_directory import save_tokenizer
 from keras_pkm.runs.user_error import UserError
 from training.batches.masked_lm import held_out_batches
 from training.batches.masked_lm import training_batches
@@ -85,7 +85,7 @@ def prepare_data(
     corpora: tuple[Corpus, Corpus],
     tokenizer: keras_hub.tokenizers.Tokenizer | None,
     run: RunDirectory,
-):
+) -> None:
     """Packs the corpora, with a vocabulary of their own if there is none."""
     if tokenizer is None:
         tokenizer = family_named(recipe.backbone).train_tokenizer(

@@ -6,10 +6,11 @@ import shutil
 
 import keras_hub
 
+from keras_pkm.runs.presets import save_tokenizer
+from keras_pkm.runs.recipes import recipe_differences
 from keras_pkm.runs.run_directory import RunDirectory
-from keras_pkm.runs.run_directory import differences
-from keras_pkm.runs.run_directory import save_tokenizer
 from keras_pkm.runs.user_error import UserError
+from keras_pkm.runs.whole_files import replacing_file
 from training.loading.pretrained_model import load_tokenizer
 from training.pretraining.recipe import PretrainingRecipe
 
@@ -44,7 +45,7 @@ def find_packed(
     if tokenizer is None:
         # This run would train a vocabulary of that size.
         fields += ("vocabulary_size",)
-    if found := differences(other, recipe, fields):
+    if found := recipe_differences(other, recipe, fields):
         raise _refused(recipe, f"packed with other flags ({'; '.join(found)})")
     if tokenizer is not None and _content(tokenizer) != _content(
         load_tokenizer(packed.tokenizer)
@@ -53,22 +54,20 @@ def find_packed(
     return packed
 
 
-def link_packed(packed: RunDirectory, run: RunDirectory):
+def link_packed(packed: RunDirectory, run: RunDirectory) -> None:
     """Gives a run the tokenizer and the packed text of another one."""
     save_tokenizer(load_tokenizer(packed.tokenizer), run.tokenizer)
     for source, path in (
         (packed.packed_train, run.packed_train),
         (packed.packed_held_out, run.packed_held_out),
     ):
-        partial = path.with_name(f"{path.name}.partial")
-        partial.unlink(missing_ok=True)
         # Nothing writes into the files of a run once they are there.
-        try:
-            os.link(source, partial)
-        except OSError:
-            # Another disk, or one without links.
-            shutil.copyfile(source, partial)
-        os.replace(partial, path)
+        with replacing_file(path) as partial:
+            try:
+                os.link(source, partial)
+            except OSError:
+                # Another disk, or one without links.
+                shutil.copyfile(source, partial)
 
 
 def _content(tokenizer):

@@ -1,8 +1,10 @@
-"""What the logs of a pretraining run tell."""
+"""Reads the logs of a pretraining run.
+
+A run that was interrupted goes on from an earlier step, and logs the steps from
+there on once more: of each step the last row counts.
+"""
 
 import csv
-import dataclasses
-import json
 import pathlib
 from collections.abc import Iterable
 
@@ -10,21 +12,36 @@ import numpy as np
 
 from keras_pkm.callbacks.slot_counts import list_slot_counts
 from keras_pkm.callbacks.slot_counts import read_slot_counts
+from keras_pkm.metrics.memory_staleness import NEVER
+from keras_pkm.runs.recipes import recipe_from_json
 from keras_pkm.runs.run_directory import RunDirectory
 from keras_pkm.runs.user_error import UserError
 from training.pretraining.recipe import PretrainingRecipe
-from training.pretraining.stage import default_evaluate_every
-from training.pretraining.stage import plan_stages
+from training.pretraining.stages import plan_stages
 
-# Instead of a step, for slots that were never read.
-NEVER = -1
+
+def read_rows(path: pathlib.Path, *key: str) -> list[dict[str, str]]:
+    """Returns the rows of a log in order, of equal ones the last.
+
+    Args:
+        path: A CSV file, or none.
+        *key: The columns, of whole numbers, that say which rows are equal.
+    """
+    if not path.exists():
+        return []
+    with open(path, newline="", encoding="utf-8") as file:
+        rows = {
+            tuple(int(row[name]) for name in key): row
+            for row in csv.DictReader(file)
+        }
+    return [rows[place] for place in sorted(rows)]
 
 
 def read_curves(path: str) -> dict[str, dict[str, list]]:
     """Returns the perplexities of each stage of a run while it trained.
 
     Args:
-        path: of the run's directory.
+        path: The run's directory.
 
     Returns:
         By the stage's name `"training"` and `"held_out"`, lists of pairs of a
@@ -36,15 +53,17 @@ def read_curves(path: str) -> dict[str, dict[str, list]]:
     run, recipe = _open_run(path)
     curves = {}
     for stage in plan_stages(recipe):
-        every = recipe.evaluate_every or default_evaluate_every(stage.steps)
-        logs = run.logs / stage.label
+        logs = run.stage_logs(stage.label)
         held_out = [
-            ((int(row["epoch"]) + 1) * every, float(row["val_perplexity"]))
-            for row in _rows(logs.with_suffix(".csv"))
+            (
+                (int(row["epoch"]) + 1) * stage.evaluate_every,
+                float(row["val_perplexity"]),
+            )
+            for row in read_rows(logs.epochs, "epoch")
         ]
         training = [
             (int(row["step"]), float(row["perplexity"]))
-            for row in _rows(logs.with_name(f"{stage.label}-perplexity.csv"))
+            for row in read_rows(logs.perplexity, "step")
         ]
         if held_out:
             curves[stage.name] = {"training": training, "held_out": held_out}
@@ -75,7 +94,7 @@ def read_staleness(path: str) -> dict[int, dict[int, dict[int, float]]]:
     """Returns when slots were read for the last time, in a run with memory.
 
     Args:
-        path: of the run's directory.
+        path: The run's directory.
 
     Returns:
         By the number of the layer and the step of a checkpoint, the shares of
@@ -86,7 +105,7 @@ def read_staleness(path: str) -> dict[int, dict[int, dict[int, float]]]:
         UserError: it is not a pretraining run.
     """
     run, recipe = _open_run(path)
-    directory = run.logs / f"{plan_stages(recipe)[-1].label}-slots"
+    directory = run.stage_logs(plan_stages(recipe)[-1].label).slots
     last, histograms = {}, {}
     for step in list_slot_counts(directory):
         for number, counts in read_slot_counts(directory, step).items():
@@ -99,35 +118,12 @@ def read_staleness(path: str) -> dict[int, dict[int, dict[int, float]]]:
     return histograms
 
 
-def is_pretraining_run(path: str) -> bool:
-    """Whether a path is the directory of a pretraining run."""
-    recipe = pathlib.Path(path) / "recipe.json"
-    return recipe.exists() and "corpus" in json.loads(
-        recipe.read_text(encoding="utf-8")
-    )
-
-
 def _open_run(path):
-    if not is_pretraining_run(path):
+    run = RunDirectory(path)
+    if not run.is_pretraining_run:
         raise UserError(
             f"--runs must be directories of pretraining runs, but '{path}' has "
             "no recipe.json of one: pass those that training/pretrain.py wrote"
         )
-    run = RunDirectory(path)
-    fields = json.loads(run.recipe.read_text(encoding="utf-8"))
-    # As JSON has tuples.
-    fields["memory_layers"] = tuple(fields["memory_layers"] or ())
-    known = {field.name for field in dataclasses.fields(PretrainingRecipe)}
-    if unknown := sorted(set(fields) - known):
-        raise UserError(
-            f"--runs must be runs of this version or an earlier one, but the "
-            f"recipe of '{path}' has {', '.join(unknown)}: update keras_pkm"
-        )
-    return run, PretrainingRecipe(**fields)
-
-
-def _rows(path):
-    if not path.exists():
-        return []
-    with open(path, newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
+    stored = run.read_recipe("--runs")
+    return run, recipe_from_json(stored, PretrainingRecipe, path, "--runs")

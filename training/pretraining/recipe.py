@@ -3,8 +3,11 @@
 The command line has one flag for each field, whose help is the comment above.
 """
 
+import argparse
 import dataclasses
 from typing import Literal
+
+import tyro
 
 
 @dataclasses.dataclass(frozen=True)
@@ -234,3 +237,15 @@ RECIPES = {
         ),
     )
 }
+
+
+def parse_recipe(args: list[str] | None) -> PretrainingRecipe:
+    """Returns the named recipe with the changes that other flags make.
+
+    Args:
+        args: The command line, or `None` for this process's own.
+    """
+    name = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    name.add_argument("--recipe", choices=RECIPES, default="laptop")
+    known, _ = name.parse_known_args(args)
+    return tyro.cli(PretrainingRecipe, args=args, default=RECIPES[known.recipe])

@@ -10,7 +10,7 @@ from training.commands.recipe_checks import out_of_range
 from training.pretraining.recipe import PretrainingRecipe
 
 
-def check_recipe(recipe: PretrainingRecipe, replicas: int = 1):
+def check_recipe(recipe: PretrainingRecipe, replicas: int = 1) -> None:
     """Checks the numbers of a recipe.
 
     Args:

@@ -1,89 +1,100 @@
-"""One stage of pretraining: a schedule, an optimizer, a fit."""
+"""Trains one stage of pretraining: a model, an optimizer, a fit."""
 
-import csv
-import dataclasses
-import io
-import pathlib
-import sys
+import contextlib
 
 import keras
 import keras_hub
+import tensorflow as tf
+from tqdm import tqdm
 
 from keras_pkm.callbacks import MemoryUsageMonitor
 from keras_pkm.callbacks import TrainingCheckpoint
-from keras_pkm.callbacks.slot_counts import drop_slot_counts
-from keras_pkm.optimizers import LinearWarmup
-from keras_pkm.optimizers import LossScaleOptimizer
-from keras_pkm.optimizers import PKMAdam
 from keras_pkm.runs.run_directory import RunDirectory
-from keras_pkm.runs.run_directory import write_whole
+from keras_pkm.runs.run_directory import StageLogs
 from keras_pkm.trainers.freezing import freeze_pooler
 from training.commands.signals import Signals
+from training.fitting.optimizer import make_optimizer
 from training.fitting.perplexity_log import PerplexityLog
-from training.fitting.skipped_steps import SkippedSteps
+from training.fitting.resumable_fit import resumable_fit
+from training.measuring.perplexity import Evaluation
+from training.measuring.perplexity import MaskedLMEvaluator
 from training.pretraining.data import PretrainingData
 from training.pretraining.recipe import PretrainingRecipe
-from training.pretraining.stage_callbacks import KeepFigures
+from training.pretraining.stage_callbacks import EvaluateHeldOut
 from training.pretraining.stage_callbacks import SavePresets
-from training.pretraining.stage_callbacks import StopOnSignal
+from training.pretraining.stages import Stage
 
-# Of a curve of the training perplexity.
+# Number of points on the curve of the training perplexity.
 _CURVE_POINTS = 200
+# The share of the held-out text on which the use of memories is measured while
+# training. A train step takes as long as three that only read: they add 1 %.
+_MONITORED = 33
 
 
-@dataclasses.dataclass(frozen=True)
-class Stage:
-    """What a stage trains.
+def build_model(
+    recipe: PretrainingRecipe,
+    data: PretrainingData,
+    strategy: tf.distribute.Strategy,
+    stage: Stage,
+    start: keras_hub.models.MaskedLM | None,
+) -> keras_hub.models.MaskedLM:
+    """Builds a stage's model; its weights are fresh, not those of `start`.
 
     Args:
-        number: int. Its place in the run: each has its own order and masks.
-        label: str. Of its files.
-        name: str. For tables.
-        block: str. Of the layers with memory, `"ffn"` for a plain model.
-        steps: int.
+        recipe: `PretrainingRecipe`.
+        data: `PretrainingData`.
+        strategy: `tf.distribute.Strategy`.
+        stage: `Stage`.
+        start: The model whose weights it is to get, or None.
     """
+    # The same first weights whatever was drawn before.
+    keras.utils.set_random_seed(recipe.seed)
+    inherited = {}
+    if start is not None:
+        inherited["max_sequence_length"] = start.backbone.max_sequence_length
+        # keras-hub's own backbones do not name theirs.
+        if hasattr(start.backbone, "activation"):
+            inherited["activation"] = start.backbone.activation
+    with strategy.scope():
+        return data.family.masked_lm(
+            data.family.backbone(
+                **{
+                    "vocabulary_size": data.tokenizer.vocabulary_size(),
+                    "num_layers": recipe.num_layers,
+                    "num_heads": recipe.num_heads,
+                    "hidden_dim": recipe.hidden_dim,
+                    "intermediate_dim": recipe.intermediate_dim,
+                    "dropout": recipe.dropout,
+                    "max_sequence_length": recipe.sequence_length,
+                    "memory_layers": (
+                        recipe.memory_layers if stage.block != "ffn" else ()
+                    ),
+                    "memory_block": stage.block,
+                    "memory": recipe.memory_config(),
+                    "dtype": recipe.precision,
+                    **inherited,
+                }
+            )
+        )
 
-    number: int
-    label: str
-    name: str
-    block: str
-    steps: int
 
-
-def plan_stages(recipe: PretrainingRecipe) -> list[Stage]:
-    """Returns the stages of a run: one, or two with `--plain-steps`."""
-    block = recipe.memory_block
-    stages = []
-    if recipe.plain_steps:
-        stages.append(Stage(0, "plain", "plain", "ffn", recipe.plain_steps))
-    if not (stages or recipe.init_from):
-        return [Stage(0, block, block, block, recipe.steps)]
-    name = "plain, continued" if block == "ffn" else f"+Init {block}"
-    return [*stages, Stage(1, block, name, block, recipe.steps)]
-
-
-def compile_model(model, recipe: PretrainingRecipe, steps: int):
-    """Gives the model a fresh optimizer, and a schedule of `steps` steps."""
-    has_memory = bool(model.backbone.memory_outputs)
-
-    def schedule(peak):
-        return LinearWarmup(peak, int(recipe.warmup_ratio * steps), steps)
-
+def compile_model(
+    model: keras_hub.models.MaskedLM, recipe: PretrainingRecipe, steps: int
+) -> None:
+    """Gives a model a fresh optimizer, with a schedule of `steps` steps."""
     with model.distribute_strategy.scope():
-        optimizer = PKMAdam(
-            learning_rate=schedule(recipe.learning_rate),
-            memory_learning_rate=(
-                schedule(recipe.memory_learning_rate)
-                if recipe.memory_schedule == "linear"
-                else recipe.memory_learning_rate
-            ),
-            weight_decay=recipe.weight_decay or None,
-            global_clipnorm=recipe.clip_norm,
-            memory_pattern=r"(^|/)memory_values$" if has_memory else None,
+        optimizer = make_optimizer(
+            learning_rate=recipe.learning_rate,
+            memory_learning_rate=recipe.memory_learning_rate,
+            memory_schedule=recipe.memory_schedule,
+            steps=steps,
+            warmup_ratio=recipe.warmup_ratio,
+            weight_decay=recipe.weight_decay,
+            clip_norm=recipe.clip_norm,
+            trains_values=bool(model.backbone.memory_outputs),
+            scales_loss=_scales_loss(model),
             reduction=recipe.reduction,
         )
-        if model.dtype_policy.name == "mixed_float16":
-            optimizer = LossScaleOptimizer(optimizer)
         freeze_pooler(model.backbone)
         model.accumulation_steps = recipe.accumulate
         model.compile(
@@ -95,14 +106,19 @@ def compile_model(model, recipe: PretrainingRecipe, steps: int):
         )
 
 
-def evaluate(model, data: PretrainingData) -> float:
-    """Returns the held-out perplexity of a compiled model."""
-    logs = model.evaluate(data.held_out_batches(), return_dict=True, verbose=0)
-    return logs["perplexity"]
+def evaluate_held_out(
+    evaluator: MaskedLMEvaluator, data: PretrainingData
+) -> Evaluation:
+    """Measures a model on the held-out text, with a progress bar."""
+    return evaluator.evaluate(
+        data.held_out_batches(),
+        lambda batches: tqdm(batches, "Evaluation", leave=False, disable=None),
+    )
 
 
 def train_stage(
-    model,
+    model: keras_hub.models.MaskedLM,
+    evaluator: MaskedLMEvaluator,
     data: PretrainingData,
     stage: Stage,
     *,
@@ -110,124 +126,95 @@ def train_stage(
     signals: Signals,
     run: RunDirectory,
     writes: bool = True,
-) -> dict:
-    """Trains a compiled model to the end of a stage and returns its figures.
+) -> Evaluation:
+    """Trains a compiled model to the end of a stage.
 
     Args:
-        model: compiled masked-LM task.
+        model: The compiled model.
+        evaluator: The `MaskedLMEvaluator` of this model.
         data: `PretrainingData`.
         stage: `Stage`.
-        checkpoint: where the stage stands; `checkpoint.step` steps are done.
+        checkpoint: `TrainingCheckpoint` with a `StageProgress`;
+            `checkpoint.step` steps are done.
         signals: `Signals` that may end it before, after a step.
-        run: the directory of presets and logs.
-        writes: bool. Whether this process writes them.
+        run: The directory of presets and logs.
+        writes: Whether this process writes them.
+
+    Returns:
+        The `Evaluation` of the trained model on the held-out text.
 
     Raises:
         Interrupted: a signal has come; a checkpoint is written.
         RunError: steps are skipped one after the other.
     """
     recipe = data.recipe
-    every = recipe.evaluate_every or default_evaluate_every(stage.steps)
-    held_out = data.held_out_batches()
-    logs = run.logs / stage.label
-    csv_path = logs.with_suffix(".csv")
-    memory_csv_path = logs.with_name(f"{stage.label}-memory.csv")
-    perplexity_path = logs.with_name(f"{stage.label}-perplexity.csv")
-    counts_dir = logs.with_name(f"{stage.label}-slots")
-    if writes:
-        drop_rows(csv_path, "epoch", checkpoint.step // every)
-        drop_rows(perplexity_path, "step", checkpoint.step + 1)
-        # The monitor counts as the optimizer does, without skipped steps.
-        applied = int(model.optimizer.iterations.numpy())
-        drop_rows(memory_csv_path, "step", applied + 1)
-        drop_slot_counts(counts_dir, applied)
-
-    monitor = None
+    logs = run.stage_logs(stage.label)
+    held_out = EvaluateHeldOut(
+        checkpoint,
+        lambda: evaluate_held_out(evaluator, data),
+        recipe.batch_size * recipe.accumulate * recipe.sequence_length,
+    )
+    # Each comes after those whose figures it writes.
+    callbacks = []
     if model.backbone.memory_outputs:
-        # A train step takes as long as three that only read: they add 1 %,
-        # beside what is written. A stage's results are of all batches.
-        monitor = MemoryUsageMonitor(
-            held_out.take(max(1, every // 33)),
-            csv_path=memory_csv_path if writes else None,
-            tensorboard_dir=logs / "memory" if writes else None,
-            counts_dir=counts_dir if writes else None,
+        callbacks.append(_make_monitor(data, stage, logs, writes))
+    callbacks.append(held_out)
+    with contextlib.ExitStack() as stack:
+        if writes:
+            csv_logger = keras.callbacks.CSVLogger(
+                str(logs.epochs), append=True
+            )
+            # Closes the file, which an interrupted `fit` leaves open.
+            stack.callback(csv_logger.on_train_end)
+            callbacks += [
+                _make_preset_writer(checkpoint, data, stage, run),
+                csv_logger,
+                PerplexityLog(
+                    logs.perplexity,
+                    max(1, stage.steps // _CURVE_POINTS),
+                    lambda: checkpoint.step + 1,
+                ),
+                keras.callbacks.TensorBoard(
+                    str(logs.tensorboard), write_graph=False
+                ),
+            ]
+        resumable_fit(
+            model,
+            lambda first_step, num_steps: data.training_batches(
+                stage.number, first_step, num_steps
+            ),
+            steps=stage.steps,
+            steps_per_epoch=stage.evaluate_every,
+            checkpoint=checkpoint,
+            signals=signals,
+            callbacks=callbacks,
+            max_skipped_steps=(
+                None if _scales_loss(model) else recipe.max_skipped_steps
+            ),
+            prints=writes,
         )
-    skipping_is_usual = model.dtype_policy.name == "mixed_float16"
-    callbacks = [
-        SkippedSteps(
-            checkpoint, None if skipping_is_usual else recipe.max_skipped_steps
-        ),
-        *([monitor] if monitor else []),
-        KeepFigures(checkpoint, recipe),
-    ]
+    # A run that was killed after its last evaluation has none to show.
+    return held_out.evaluation or evaluate_held_out(evaluator, data)
+
+
+def _scales_loss(model):
+    return model.dtype_policy.name == "mixed_float16"
+
+
+def _make_monitor(
+    data: PretrainingData, stage: Stage, logs: StageLogs, writes: bool
+):
+    batches = max(1, stage.evaluate_every // _MONITORED)
+    return MemoryUsageMonitor(
+        data.held_out_batches().take(batches),
+        csv_path=logs.memory if writes else None,
+        tensorboard_dir=logs.memory_tensorboard if writes else None,
+        counts_dir=logs.slots if writes else None,
+    )
+
+
+def _make_preset_writer(checkpoint, data, stage, run):
     last, best = run.last, run.best
     if stage.label == "plain":
         last, best = run.plain, None
-    csv_logger = keras.callbacks.CSVLogger(str(csv_path), append=True)
-    if writes:
-        callbacks += [
-            SavePresets(checkpoint, data.preprocessor, last, best),
-            csv_logger,
-            PerplexityLog(
-                perplexity_path,
-                max(1, stage.steps // _CURVE_POINTS),
-                lambda: checkpoint.step + 1,
-            ),
-            keras.callbacks.TensorBoard(str(logs), write_graph=False),
-        ]
-    callbacks += [checkpoint, StopOnSignal(checkpoint, signals)]
-
-    def fit(first_epoch, epochs, steps_per_epoch):
-        model.fit(
-            data.training_batches(
-                stage.number, checkpoint.step, stage.steps - checkpoint.step
-            ),
-            initial_epoch=first_epoch,
-            epochs=epochs,
-            steps_per_epoch=steps_per_epoch,
-            validation_data=held_out,
-            callbacks=callbacks,
-            shuffle=False,
-            verbose=_verbosity() if writes else 0,
-        )
-
-    epoch, done = divmod(checkpoint.step, every)
-    with signals.wait_for_the_step():
-        try:
-            if done:
-                fit(epoch, epoch + 1, every - done)
-                epoch += 1
-            if checkpoint.step < stage.steps:
-                fit(epoch, stage.steps // every, every)
-        finally:
-            csv_logger.on_train_end()  # closes the file
-    return checkpoint.state["figures"]
-
-
-def _verbosity():
-    """Bars that redraw themselves are for terminals."""
-    return 1 if sys.stdout.isatty() else 2
-
-
-def drop_rows(path: pathlib.Path, column: str, limit: int):
-    """Drops the rows of a CSV file from `limit` on: they come once more."""
-    if not path.exists():
-        return
-    with open(path, newline="", encoding="utf-8") as file:
-        reader = csv.DictReader(file)
-        rows = [row for row in reader if int(row[column]) < limit]
-        names = reader.fieldnames or []
-    if not rows:
-        path.unlink()
-        return
-    text = io.StringIO(newline="")
-    writer = csv.DictWriter(text, names)
-    writer.writeheader()
-    writer.writerows(rows)
-    write_whole(path, text.getvalue())
-
-
-def default_evaluate_every(steps: int) -> int:
-    """Returns the steps between at most five evenly spaced evaluations."""
-    evaluations = next(n for n in (5, 4, 3, 2, 1) if steps % n == 0)
-    return steps // evaluations
+    return SavePresets(checkpoint, data.preprocessor, last, best)

@@ -1,89 +1,103 @@
-"""What a stage of pretraining does besides training."""
+"""What happens at each evaluation of a pretraining stage."""
 
+import pathlib
 import time
+from collections.abc import Callable
 
 import keras
+import keras_hub
 
-from keras_pkm.runs.run_directory import save_preset
-from training.commands.signals import Interrupted
+from keras_pkm.callbacks import TrainingCheckpoint
+from keras_pkm.runs.presets import save_preset
+from training.measuring.perplexity import Evaluation
 
 
-class KeepFigures(keras.callbacks.Callback):
-    """Keeps the figures of the last epoch in the checkpoint's state."""
+class EvaluateHeldOut(keras.callbacks.Callback):
+    """Measures the held-out text after each epoch, and keeps the figures.
 
-    def __init__(self, checkpoint, recipe):
+    The perplexity goes into the logs as `val_perplexity`. All figures go into
+    the checkpoint's state, from which the results are made.
+
+    Args:
+        checkpoint: `TrainingCheckpoint` whose `state` is a `StageProgress`.
+        evaluate: Function that returns an `Evaluation`.
+        tokens_per_step: Tokens of a step's batches.
+
+    Attributes:
+        evaluation: The last `Evaluation`, or `None` before the first.
+    """
+
+    def __init__(
+        self,
+        checkpoint: TrainingCheckpoint,
+        evaluate: Callable[[], Evaluation],
+        tokens_per_step: int,
+    ):
         super().__init__()
         self.checkpoint = checkpoint
+        self.evaluation = None
+        self._evaluate = evaluate
+        self._tokens_per_step = tokens_per_step
         self._throughput = _Throughput()
-        self._tokens = (
-            recipe.batch_size * recipe.accumulate * recipe.sequence_length
-        )
 
-    def on_epoch_begin(self, epoch, logs=None):
+    def on_epoch_begin(self, epoch: int, logs: dict | None = None) -> None:
         self._throughput.pause()
 
-    def on_train_batch_end(self, batch, logs=None):
+    def on_train_batch_end(self, batch: int, logs: dict | None = None) -> None:
         self._throughput.count()
 
-    def on_epoch_end(self, epoch, logs=None):
-        self.checkpoint.state["figures"] = {
+    def on_epoch_end(self, epoch: int, logs: dict | None = None) -> None:
+        self.evaluation = self._evaluate()
+        logs["val_perplexity"] = self.evaluation.perplexity
+        progress = self.checkpoint.state
+        progress.figures = {
             "steps": self.checkpoint.step,
-            "tokens_per_second": self._throughput.batches_per_second
-            * self._tokens,
-            "skipped_steps": self.checkpoint.state.get("skipped_steps", 0),
+            "tokens_per_second": self._throughput.steps_per_second
+            * self._tokens_per_step,
+            "skipped_steps": progress.skipped_steps,
+            **self.evaluation.figures(),
         }
 
 
 class SavePresets(keras.callbacks.Callback):
-    """Keeps the model at each evaluation: the last, and the best so far."""
+    """Saves the model at each evaluation: the last, and the best so far.
 
-    def __init__(self, checkpoint, preprocessor, last, best):
+    Args:
+        checkpoint: `TrainingCheckpoint` whose `state` is a `StageProgress`.
+        preprocessor: The preprocessor that users of the model need.
+        last: The directory of the last model.
+        best: The directory of the best model, or `None` to keep the last alone.
+    """
+
+    def __init__(
+        self,
+        checkpoint: TrainingCheckpoint,
+        preprocessor: keras_hub.models.Preprocessor,
+        last: pathlib.Path,
+        best: pathlib.Path | None,
+    ):
         super().__init__()
         self.checkpoint = checkpoint
         self.preprocessor = preprocessor
         self.last = last
         self.best = best
 
-    def on_epoch_end(self, epoch, logs=None):
+    def on_epoch_end(self, epoch: int, logs: dict | None = None) -> None:
         save_preset(self.model, self.preprocessor, self.last)
-        lowest = self.checkpoint.state.get("lowest", float("inf"))
-        if self.best and logs["val_perplexity"] < lowest:
-            self.checkpoint.state["lowest"] = logs["val_perplexity"]
+        progress = self.checkpoint.state
+        if self.best and logs["val_perplexity"] < progress.lowest:
+            progress.lowest = logs["val_perplexity"]
             save_preset(self.model, self.preprocessor, self.best)
 
 
-class StopOnSignal(keras.callbacks.Callback):
-    """Ends the run after the step in which a signal came.
-
-    After an epoch's last step it waits for the evaluation.
-    """
-
-    def __init__(self, checkpoint, signals):
-        super().__init__()
-        self.checkpoint = checkpoint
-        self.signals = signals
-
-    def on_train_batch_end(self, batch, logs=None):
-        if batch + 1 < self.params["steps"]:
-            self._stop_if_asked()
-
-    def on_epoch_end(self, epoch, logs=None):
-        self._stop_if_asked()
-
-    def _stop_if_asked(self):
-        if self.signals.received is not None:
-            self.checkpoint.save()
-            raise Interrupted(self.signals.received)
-
-
 class _Throughput:
-    """Batches a second, without the first batch after a pause.
+    """Steps a second, without the first step after a pause.
 
     The very first traces the graph; the clock stands still in evaluations.
     """
 
     def __init__(self):
-        self._batches = 0
+        self._steps = 0
         self._seconds = 0.0
         self._since = None
 
@@ -93,11 +107,11 @@ class _Throughput:
     def count(self):
         now = time.perf_counter()
         if self._since is not None:
-            self._batches += 1
+            self._steps += 1
             self._seconds += now - self._since
         self._since = now
 
     @property
-    def batches_per_second(self):
-        """0 before the second batch."""
-        return self._batches / self._seconds if self._batches else 0.0
+    def steps_per_second(self):
+        """0 before the second step."""
+        return self._steps / self._seconds if self._steps else 0.0

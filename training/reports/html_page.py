@@ -4,6 +4,10 @@ import base64
 import html
 import io
 
+from matplotlib.figure import Figure
+
+from training.measuring.slot_tokens import SlotReaders
+
 _STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; color: #222; background: #fff;
        max-width: 60rem; margin: 0 auto; padding: 1rem; }
@@ -57,7 +61,7 @@ def commands(lines: list[str]) -> str:
     return f'<pre class="wide">{text}</pre>'
 
 
-def picture(figure, caption: str) -> str:
+def picture(figure: Figure, caption: str) -> str:
     """Returns a matplotlib figure, drawn into the page."""
     file = io.BytesIO()
     # Without a date, equal numbers make equal pages.
@@ -86,7 +90,7 @@ def table(header: list[str], rows: list[list[str]], paper: int = 0) -> str:
     )
 
 
-def readers_table(readers) -> str:
+def readers_table(readers: list[SlotReaders]) -> str:
     """Returns the table of who reads which slots.
 
     Args:

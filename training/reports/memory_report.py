@@ -7,12 +7,15 @@ import pathlib
 import numpy as np
 from matplotlib.figure import Figure
 
-from keras_pkm.runs.run_directory import write_whole
+from keras_pkm.metrics.memory_staleness import NEVER
+from keras_pkm.metrics.usage_table import COLUMNS
+from keras_pkm.metrics.usage_table import has_few_reads
+from keras_pkm.metrics.usage_table import memory_usage_cells
+from keras_pkm.runs.whole_files import write_whole
 from training.measuring.memory_reads import TextReads
 from training.measuring.slot_tokens import SlotReaders
-from training.pretraining.logs import NEVER
 from training.reports import html_page as page
-from training.reports import plots as plots
+from training.reports import plots
 from training.reports.paper import paper_memory_usage
 
 # Slots of the sorted counts that report.json keeps, spread evenly over log.
@@ -96,8 +99,8 @@ class MemoryReport:
             drawn["classes"] = plots.plot_classes(self.classes)
         return drawn
 
-    def write(self, directory: pathlib.Path):
-        """Writes all files of the report."""
+    def write(self, directory: pathlib.Path) -> pathlib.Path:
+        """Writes all files of the report, and returns the page's path."""
         directory.mkdir(parents=True, exist_ok=True)
         drawn = self.figures()
         for name, figure in drawn.items():
@@ -108,10 +111,12 @@ class MemoryReport:
         write_whole(
             directory / "report.json", json.dumps(self.numbers(), indent=2)
         )
+        path = directory / "report.html"
         write_whole(
-            directory / "report.html",
+            path,
             page.make_page(f"Memories of {self.model}", self._sections(drawn)),
         )
+        return path
 
     def _sections(self, drawn):
         sections = [("Use", self._usage(drawn))]
@@ -172,13 +177,7 @@ class MemoryReport:
         rows = [
             [
                 f"layer {number}",
-                f"{reads.num_slots:,}",
-                f"{100 * reads.figures['mu']:.1f}",
-                f"{100 * reads.figures['top1_mu']:.1f}",
-                f"{100 * reads.figures['top1_token_mu']:.1f}",
-                f"{reads.figures['kl_u']:.2f}",
-                f"{reads.figures['kl_w']:.2f}",
-                f"{reads.figures['top1_reads']:,}",
+                *memory_usage_cells(reads.figures, reads.num_slots),
             ]
             for number, reads in memories.items()
         ]
@@ -189,7 +188,7 @@ class MemoryReport:
             for layer, (top1, kl_u, kl_w) in layers.items()
         ]
         few = any(
-            reads.figures["top1_reads"] < 5 * reads.num_slots
+            has_few_reads(reads.figures, reads.num_slots)
             for reads in memories.values()
         )
         return [
@@ -204,16 +203,7 @@ class MemoryReport:
                 )
             ),
             page.table(
-                [
-                    "memory",
-                    "slots",
-                    "used %",
-                    "top-1 used %",
-                    "per token %",
-                    "KL_u",
-                    "KL_w",
-                    "top-1 reads",
-                ],
+                ["memory", *COLUMNS],
                 [*rows, *paper],
                 paper=len(paper),
             ),

@@ -4,6 +4,8 @@ Kim and Jung, "Large Product Key Memory for Pretrained Language Models" (2020),
 dev sets and held-out text. Rows of both are never mixed.
 """
 
+from training.reports.markdown import markdown_table
+
 _TASKS = {
     "squad": ("dev exact match", "dev F1"),
     "mnli": ("dev_matched accuracy", "dev_mismatched accuracy"),
@@ -107,18 +109,16 @@ def paper_figures(task: str, family: str, frozen: bool) -> dict:
     return result
 
 
-def format_paper_perplexities() -> list[str]:
+def format_paper_perplexities() -> str:
     """Returns the paper's perplexities and memory usage as Markdown."""
-    return [
-        "",
-        "| the paper's | WikiText-2 | WikiText-103 | PG-19 | "
-        "top-1 used %, layers 4/8 | KL_u | KL_w |",
-        "|---|---:|---:|---:|---:|---:|---:|",
-        *(
-            f"| {model} | {' | '.join(row.split())} |"
-            for model, row in _MASKED_LM.items()
-        ),
-        "",
-        "The paper's rows are its own (tables 2 and 7), of other models, "
-        "another vocabulary and other masks.",
-    ]
+    table = markdown_table(
+        [
+            *("the paper's", "WikiText-2", "WikiText-103", "PG-19"),
+            *("top-1 used %, layers 4/8", "KL_u", "KL_w"),
+        ],
+        [[model, *row.split()] for model, row in _MASKED_LM.items()],
+    )
+    return (
+        f"{table}\n\nThe paper's rows are its own (tables 2 and 7), of other "
+        "models, another vocabulary and other masks."
+    )

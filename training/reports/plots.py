@@ -10,6 +10,7 @@ from matplotlib.ticker import LogFormatter
 from matplotlib.ticker import PercentFormatter
 from matplotlib.ticker import StrMethodFormatter
 
+from keras_pkm.metrics.memory_staleness import NEVER
 from training.measuring.memory_reads import MemoryReads
 
 # Okabe and Ito's, told apart by all eyes.
@@ -109,7 +110,7 @@ def plot_staleness(histograms: dict[int, dict]) -> Figure:
 
     Args:
         histograms: By the number of the layer, for each checkpoint's step the
-            share of slots by the last step at which they were read, `-1` for
+            share of slots by the last step at which they were read, `NEVER` for
             those that never were.
     """
     figure = Figure(
@@ -120,7 +121,7 @@ def plot_staleness(histograms: dict[int, dict]) -> Figure:
         steps = list(by_step)
         shades = np.linspace(0.15, 0.85, max(len(steps), 2))
         bottom = np.zeros(len(steps))
-        for place, last in enumerate([*reversed(steps), -1]):
+        for place, last in enumerate([*reversed(steps), NEVER]):
             shares = np.array([by_step[step].get(last, 0) for step in steps])
             colour = "#DDDDDD" if last < 0 else _sequential(1 - shades[place])
             label = "never" if last < 0 else f"{last:,}"

@@ -1,17 +1,14 @@
 """What the runs of the comparison have found, as data."""
 
-import json
 import math
 
 import numpy as np
 
-from keras_pkm.runs.run_directory import RunDirectory
+from keras_pkm.runs.json_files import read_json
 from training.measuring.paired_bootstrap import Difference
 from training.measuring.paired_bootstrap import paired_difference
 from training.pretraining.logs import read_staleness
-from training.reproduction.plan import fine_tuning_path
-from training.reproduction.plan import out_of_domain_path
-from training.reproduction.plan import run_path
+from training.reproduction.comparison_directory import ComparisonDirectory
 from training.reproduction.recipe import MODELS
 from training.reproduction.recipe import ReproductionRecipe
 
@@ -68,8 +65,8 @@ def collect_figures(recipe: ReproductionRecipe) -> dict:
         "fine_tuning": {
             task: {
                 key: {
-                    kind: _read(path)["summary"]
-                    for kind, path in _fine_tuned(recipe, key, task).items()
+                    kind: run.read_results()["summary"]
+                    for kind, run in _fine_tuned(recipe, key, task).items()
                 }
                 for key, model in MODELS.items()
                 if model.in_table
@@ -80,8 +77,9 @@ def collect_figures(recipe: ReproductionRecipe) -> dict:
 
 
 def _measured(recipe, seed, key):
-    run = RunDirectory(run_path(recipe, seed, key))
-    results = _read(run.results)
+    directory = ComparisonDirectory(recipe.out)
+    run = directory.pretraining(seed, key)
+    results = run.read_results()
     stage = results["stages"][-1]
     found = {
         "perplexity_before": stage["perplexity_before"],
@@ -95,7 +93,7 @@ def _measured(recipe, seed, key):
         "tokens_per_second": stage["tokens_per_second"],
     }
     if recipe.out_of_domain is not None:
-        other = _read(out_of_domain_path(recipe, seed, key))
+        other = read_json(directory.out_of_domain(seed, key))
         found["out_of_domain_perplexity"] = other["perplexity"]
         found["out_of_domain_standard_error"] = other["standard_error"]
     return found
@@ -115,7 +113,7 @@ def _stale(run):
 def _perplexity_ordering(recipe, lower, higher):
     differences = [
         paired_difference(
-            *(_losses(run_path(recipe, seed, key)) for key in (lower, higher))
+            *(_losses(recipe, seed, key) for key in (lower, higher))
         )
         for seed in recipe.seeds_of(lower)
         if seed in recipe.seeds_of(higher)
@@ -195,15 +193,12 @@ def _fine_tuned(recipe, key, task):
     if MODELS[key].has_memory:
         kinds["frozen"] = True
     return {
-        kind: fine_tuning_path(recipe, key, task, frozen) / "results.json"
+        kind: ComparisonDirectory(recipe.out).fine_tuning(key, task, frozen)
         for kind, frozen in kinds.items()
     }
 
 
-def _losses(run):
-    with np.load(RunDirectory(run).held_out_losses) as file:
+def _losses(recipe, seed, key):
+    run = ComparisonDirectory(recipe.out).pretraining(seed, key)
+    with np.load(run.held_out_losses) as file:
         return file["nll"], file["tokens"]
-
-
-def _read(path):
-    return json.loads(path.read_text(encoding="utf-8"))

@@ -1,19 +1,19 @@
 """The report on the comparison: the paper's tables and figures, and ours."""
 
-import json
 import pathlib
 import shlex
 
 from matplotlib.figure import Figure
-from tabulate import tabulate
 
-from keras_pkm.runs.run_directory import write_whole
+from keras_pkm.runs.json_files import write_json
+from keras_pkm.runs.whole_files import write_whole
 from training.pretraining.logs import read_curves
 from training.pretraining.logs import read_staleness
 from training.reports import html_page as page
-from training.reports import plots as plots
+from training.reports import plots
+from training.reports.markdown import markdown_table
+from training.reproduction.comparison_directory import ComparisonDirectory
 from training.reproduction.plan import plan_jobs
-from training.reproduction.plan import run_path
 from training.reproduction.recipe import MODELS
 from training.reproduction.recipe import ReproductionRecipe
 from training.reproduction.tables import make_tables
@@ -29,10 +29,11 @@ def write_report(recipe: ReproductionRecipe, figures: dict) -> pathlib.Path:
     Returns:
         The path of the page.
     """
+    directory = ComparisonDirectory(recipe.out)
     drawn = _draw(recipe)
     for name, (figure, _) in drawn.items():
         for kind in ("png", "svg"):
-            figure.savefig(recipe.out / f"{name}.{kind}", dpi=150)
+            figure.savefig(directory.plot(name, kind), dpi=150)
     tables, notes = make_tables(figures), _notes(figures)
     commands = [
         shlex.join(["python", f"training/{job.script}", *job.args])
@@ -41,9 +42,7 @@ def write_report(recipe: ReproductionRecipe, figures: dict) -> pathlib.Path:
     markdown = ["# The comparison", *notes]
     sections = [("What was done", [page.note(text) for text in notes])]
     for table in tables:
-        rows = tabulate(
-            table.rows, table.header, tablefmt="github", disable_numparse=True
-        )
+        rows = markdown_table(table.header, table.rows)
         markdown += [f"## {table.title}", table.explanation, rows]
         parts = [
             page.note(table.explanation),
@@ -58,11 +57,10 @@ def write_report(recipe: ReproductionRecipe, figures: dict) -> pathlib.Path:
         ),
         ("Commands", [page.commands(commands)]),
     ]
-    write_whole(recipe.out / "report.md", "\n\n".join(markdown) + "\n")
-    write_whole(recipe.out / "report.json", json.dumps(figures, indent=2))
-    path = recipe.out / "report.html"
-    write_whole(path, page.make_page("The comparison", sections))
-    return path
+    write_whole(directory.table, "\n\n".join(markdown) + "\n")
+    write_json(directory.numbers, figures)
+    write_whole(directory.page, page.make_page("The comparison", sections))
+    return directory.page
 
 
 def _notes(figures):
@@ -107,7 +105,8 @@ def _count_seeds(models):
 
 def _draw(recipe) -> dict[str, tuple[Figure, str]]:
     """Returns figures 2 and 3 of the first seed, with captions."""
-    runs = {key: str(run_path(recipe, 0, key)) for key in MODELS}
+    directory = ComparisonDirectory(recipe.out)
+    runs = {key: str(directory.pretraining(0, key).root) for key in MODELS}
     curves = {
         f"{key} {MODELS[key].title}": stages
         for key, run in runs.items()

@@ -35,7 +35,7 @@ class BadRows:
         self.skip = skip
         self.rows: list[BadRow] = []
 
-    def add(self, path, place: str, reason: str):
+    def add(self, path: pathlib.Path | str, place: str, reason: str) -> None:
         """Takes a bad row.
 
         Raises:

@@ -27,6 +27,7 @@ def tokenize_and_pack(
     sequence_length: int,
     path: str,
     progress_label: str | None = "Tokens",
+    limit: int | None = None,
 ) -> np.ndarray:
     """Writes the packed token ids of the documents to a file.
 
@@ -41,6 +42,8 @@ def tokenize_and_pack(
         progress_label: str or None. Stands before the progress bar, and names
             the documents in errors. Defaults to `"Tokens"`; with `None` there
             is no bar.
+        limit: int or None. The most rows: once there are so many, no more
+            documents are read. Defaults to `None`: all.
 
     Returns:
         The rows, as `open_packed` returns them.
@@ -61,6 +64,7 @@ def tokenize_and_pack(
         special.start,
         special.end,
     )
+    sequences = itertools.islice(sequences, limit)
     partial = f"{path}.partial"
     try:
         with open(partial, "wb") as file:

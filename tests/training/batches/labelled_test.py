@@ -6,7 +6,6 @@ from training.batches.labelled import Labelled
 from training.batches.labelled import dev_batches
 from training.batches.labelled import encode_texts
 from training.batches.labelled import training_batches
-from training.tasks.glue import GlueExamples
 
 
 def numbered(count, paired):
@@ -100,13 +99,12 @@ def test_dev_batches(paired, count):
 @pytest.mark.parametrize("columns", [1, 2])
 def test_texts(tokenizer, columns):
     texts = ["the dog", "nobody knows", "the lazy fox jumped over the dog"]
-    examples = GlueExamples(
-        (texts, texts[::-1])[:columns], np.array([1, 0, 1], "int32")
-    )
+    labels = np.array([1, 0, 1], "int32")
     preprocessor = keras_hub.models.BertTextClassifierPreprocessor(
         tokenizer, sequence_length=9
     )
-    data = encode_texts(examples, preprocessor)
+    columns_of_texts = (texts, texts[::-1])[:columns]
+    data = encode_texts(columns_of_texts, labels, preprocessor)
     assert len(data) == 3
     ids = list(tokenizer(texts[0]))
     row = data.features["token_ids"][0]

@@ -1,5 +1,6 @@
 import pytest
 
+from tests.markdown import squeezed
 from training.finetuning.results import format_results
 from training.finetuning.results import summarize
 from training.reports.paper import paper_figures
@@ -36,14 +37,15 @@ def test_median_and_range_of_the_best_epochs():
 
 
 def test_table():
-    text = format_results(results())
+    text = squeezed(format_results(results()))
     assert "| runs/books | 60.0 (50.0-70.0) |" in text
     assert "| the most frequent class | 51.0 |" in text
     assert "| the paper's BERT-LARGE | 93.8 |" in text
     assert "of 3 seeds" in text and "(table 4)" in text
     one = {"dev accuracy": {"median": 0.6, "min": 0.6, "max": 0.6}}
-    assert "| runs/books | 60.0 |" in format_results(results(summary=one))
-    text = format_results(results(from_scratch=True, paper={}))
+    text = squeezed(format_results(results(summary=one)))
+    assert "| runs/books | 60.0 |" in text
+    text = squeezed(format_results(results(from_scratch=True, paper={})))
     assert "| runs/books, fresh weights | 60.0" in text
     assert "The paper has no figures of this." in text
 

@@ -10,9 +10,9 @@ from tests.contracts import fresh_rng
 from tests.models.tiny import masked_batch
 from tests.models.tiny import tiny_masked_lm
 from training.batches.masking import Masking
+from training.batches.one_by_one import one_by_one
 from training.measuring.perplexity import Evaluation
-from training.measuring.perplexity import evaluate_masked_lm
-from training.measuring.perplexity import one_by_one
+from training.measuring.perplexity import MaskedLMEvaluator
 
 MASKING = Masking(
     vocabulary_size=100,
@@ -30,7 +30,10 @@ def test_equals_keras_hub_s_perplexity_and_the_probe(memory_layers):
     x, labels, weights = masked_batch(rng, batch=12)
     weights[5] = 0
     data = tf.data.Dataset.from_tensor_slices((x, labels, weights)).batch(5)
-    evaluation = evaluate_masked_lm(task, data)
+    evaluator = MaskedLMEvaluator(task)
+    evaluator.evaluate(data.take(1))
+    # Nothing is left of what was measured before.
+    evaluation = evaluator.evaluate(data)
     assert len(evaluation.nll) == np.sum(weights.sum(1) > 0)
     assert evaluation.tokens.sum() == weights.sum()
     task.compile(
@@ -49,7 +52,8 @@ def test_two_replicas_measure_what_one_does(mirrored):
     two.set_weights(one.get_weights())
     batches = tf.data.Dataset.from_tensor_slices(masked_batch(fresh_rng(), 12))
     alone, shared = (
-        evaluate_masked_lm(task, batches.batch(4)) for task in (one, two)
+        MaskedLMEvaluator(task).evaluate(batches.batch(4))
+        for task in (one, two)
     )
     np.testing.assert_allclose(shared.nll, alone.nll, rtol=1e-5)
     np.testing.assert_array_equal(shared.tokens, alone.tokens)
@@ -79,8 +83,8 @@ def test_pseudo_perplexity_masks_each_token_once():
     packed[:, 0], packed[:, 6] = 2, 3
     packed[1, 4:] = 0
     task = tiny_masked_lm()
-    evaluation = evaluate_masked_lm(
-        task, one_by_one(packed, MASKING, batch_size=4)
+    evaluation = MaskedLMEvaluator(task).evaluate(
+        one_by_one(packed, MASKING, batch_size=4)
     )
     total, count = 0.0, 0
     for row in packed:

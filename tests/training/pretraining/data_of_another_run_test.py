@@ -30,7 +30,7 @@ def recipe(tmp_path_factory):
 def write(recipe):
     run = RunDirectory(recipe.run_dir)
     write_data = plan_data(recipe, None)
-    run.create(recipe, ("data",))
+    run.create(recipe, (run.data,))
     write_data(run)
     return PretrainingData.open(recipe, run)
 

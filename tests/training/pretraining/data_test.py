@@ -20,7 +20,7 @@ def test_what_is_held_out_does_not_depend_on_the_seed(tmp_path):
     for seed in (0, 3):
         recipe = dataclasses.replace(first, seed=seed)
         run = RunDirectory(tmp_path / str(seed))
-        run.create(recipe, ("data",))
+        run.create(recipe, (run.data,))
         prepare_data(recipe, open_corpora(recipe), None, run)
         found.append(PretrainingData.open(recipe, run))
     one, other = found

@@ -7,8 +7,9 @@ import pytest
 
 from keras_pkm.runs.user_error import UserError
 from tests.training.tiny_run import TINY
-from training.pretrain import parse_recipe
 from training.pretraining.logs import read_curves_of_runs
+from training.pretraining.logs import read_rows
+from training.pretraining.recipe import parse_recipe
 
 
 def write_run(path, perplexity):
@@ -64,3 +65,12 @@ def test_a_run_of_a_later_version(tmp_path):
     path.write_text(json.dumps(recipe))
     with pytest.raises(UserError, match="run' has half_life: update"):
         read_curves_of_runs([run])
+
+
+def test_of_equal_rows_the_last_counts(tmp_path):
+    """As an interruption leaves them: steps come once more."""
+    path = tmp_path / "log.csv"
+    assert read_rows(path, "step") == []
+    path.write_text("step,layer,x\n1,1,a\n1,2,b\n2,1,c\n1,2,d\n10,1,e\n")
+    rows = read_rows(path, "step", "layer")
+    assert [row["x"] for row in rows] == ["a", "d", "c", "e"]

@@ -5,8 +5,7 @@ import pytest
 from tests.models.tiny import tiny_masked_lm
 from training.pretraining.recipe import RECIPES
 from training.pretraining.stage import compile_model
-from training.pretraining.stage import drop_rows
-from training.pretraining.stage import plan_stages
+from training.pretraining.stages import plan_stages
 
 
 @pytest.mark.parametrize(
@@ -37,14 +36,3 @@ def test_stages():
     ]
     scratch = dataclasses.replace(recipe, plain_steps=0, memory_block="pkm")
     assert [stage.name for stage in plan_stages(scratch)] == ["pkm"]
-
-
-def test_drop_rows(tmp_path):
-    path = tmp_path / "log.csv"
-    drop_rows(path, "step", 1)
-    assert not path.exists()
-    path.write_text("step,x\n1,a\n2,b\n3,c\n")
-    drop_rows(path, "step", 3)
-    assert path.read_text().split() == ["step,x", "1,a", "2,b"]
-    drop_rows(path, "step", 1)
-    assert not path.exists()

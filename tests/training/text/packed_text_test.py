@@ -92,3 +92,22 @@ def test_open_packed_with_another_length(tokenizer, tmp_path):
     tokenize_and_pack(DOCUMENTS, tokenizer, 16, path, None)
     with pytest.raises(ValueError, match="sequence_length=17"):
         open_packed(path, 17)
+
+
+def test_a_limit_stops_reading(tokenizer, tmp_path, monkeypatch):
+    monkeypatch.setattr("training.text.packed_text._CHARACTERS_PER_BATCH", 50)
+    read = []
+
+    def documents():
+        for document in DOCUMENTS * 100:
+            read.append(document)
+            yield document
+
+    path = str(tmp_path / "packed.bin")
+    whole = tokenize_and_pack(DOCUMENTS * 100, tokenizer, 16, path, None)
+    whole = np.array(whole)
+    rows = tokenize_and_pack(documents(), tokenizer, 16, path, None, limit=3)
+    np.testing.assert_array_equal(rows, whole[:3])
+    assert len(read) < 20
+    rows = tokenize_and_pack(DOCUMENTS, tokenizer, 16, path, None, limit=999)
+    assert len(rows) < 10

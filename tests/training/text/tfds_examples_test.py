@@ -124,8 +124,10 @@ def test_glue(name, tmp_path):
         assert len(examples) == len(TEXTS)
         np.testing.assert_array_equal(examples.labels, theirs[split].labels)
         assert_same_batches(
-            encode_texts(examples, preprocessor),
-            encode_texts(theirs[split], preprocessor),
+            *(
+                encode_texts(some.texts, some.labels, preprocessor)
+                for some in (examples, theirs[split])
+            ),
             len(TEXTS),
         )
 

@@ -1,9 +1,11 @@
-"""Text classification with `PKMBertBackbone`."""
+"""Text classification: a class for each text, or pair of texts."""
 
 import keras
 import keras_hub
 
 from keras_pkm.models.pkm_bert_backbone import PKMBertBackbone
+from keras_pkm.models.pkm_distil_bert_backbone import PKMDistilBertBackbone
+from keras_pkm.models.pkm_roberta_backbone import PKMRobertaBackbone
 from keras_pkm.models.pkm_task import PKMTask
 
 
@@ -48,3 +50,29 @@ class PKMBertTextClassifier(PKMTask, keras_hub.models.BertTextClassifier):
 
     backbone_cls = PKMBertBackbone
     preprocessor_cls = keras_hub.models.BertTextClassifierPreprocessor
+
+
+@keras.saving.register_keras_serializable("keras_pkm")
+class PKMDistilBertTextClassifier(
+    PKMTask, keras_hub.models.DistilBertTextClassifier
+):
+    """`keras_hub.models.DistilBertTextClassifier` for a backbone with memory.
+
+    For the rest see `keras_pkm.models.PKMBertTextClassifier`, which has
+    `segment_ids` among its inputs that this class lacks.
+    """
+
+    backbone_cls = PKMDistilBertBackbone
+    preprocessor_cls = keras_hub.models.DistilBertTextClassifierPreprocessor
+
+
+@keras.saving.register_keras_serializable("keras_pkm")
+class PKMRobertaTextClassifier(PKMTask, keras_hub.models.RobertaTextClassifier):
+    """`keras_hub.models.RobertaTextClassifier` for a backbone with memory.
+
+    For the rest see `keras_pkm.models.PKMBertTextClassifier`, which has
+    `segment_ids` among its inputs that this class lacks.
+    """
+
+    backbone_cls = PKMRobertaBackbone
+    preprocessor_cls = keras_hub.models.RobertaTextClassifierPreprocessor

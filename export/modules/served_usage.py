@@ -1,0 +1,59 @@
+"""Measures how an exported model uses its memories."""
+
+import dataclasses
+
+from tqdm import tqdm
+
+from export.smaller.text_inputs import read_lines
+from keras_pkm.probing.served_model import ServedModel
+from keras_pkm.probing.usage_counter import UsageCounter
+from keras_pkm.runs.user_error import UserError
+
+
+@dataclasses.dataclass(frozen=True)
+class UsageRecipe:
+    """Measure how an exported model uses its memories, on text.
+
+    Each line is an input of its own, a question answerer's context, or a
+    pair's first text. What is longer than the model's inputs is cut, but for
+    contexts.
+    """
+
+    # Directory of an exported model with memory.
+    model: str
+    # Text files.
+    text: tuple[str, ...]
+    # Directory of an exported preprocessor: encoders take no text.
+    preprocessor: str | None = None
+    # Lines in a batch.
+    batch_size: int = 32
+    # Print JSON instead of a table.
+    json: bool = False
+
+
+def measure_usage(recipe: UsageRecipe) -> tuple[dict, int]:
+    """Returns the figures of each memory, by its layer, and their slots.
+
+    Raises:
+        UserError: a model cannot be loaded or asked, or there is no text.
+    """
+    lines = read_lines(recipe.text)
+    if recipe.batch_size < 1:
+        raise UserError(
+            f"--batch-size must be at least 1, received {recipe.batch_size}"
+        )
+    try:
+        model = ServedModel(recipe.model, recipe.preprocessor)
+    except ValueError as error:
+        raise UserError(
+            f"--model, or --preprocessor, cannot be used: {error}"
+        ) from error
+    batches = [
+        lines[first : first + recipe.batch_size]
+        for first in range(0, len(lines), recipe.batch_size)
+    ]
+    usage = None
+    for access in model.read(tqdm(batches, "Usage", disable=None)):
+        usage = usage or UsageCounter(access.num_slots)
+        usage.update(access.memories, access.is_token)
+    return usage.figures, max(usage.num_slots.values())

@@ -1,0 +1,43 @@
+"""Writes a SavedModel with its model card, whole or not at all."""
+
+import pathlib
+
+import tensorflow as tf
+
+from export.trained.recipe import ExportRecipe
+from export.trained.source import Source
+from keras_pkm.runs.user_error import UserError
+from keras_pkm.runs.whole_files import new_directory
+
+
+def write_module(
+    module: tf.train.Checkpoint,
+    source: Source,
+    card: str,
+    recipe: ExportRecipe,
+) -> str:
+    """Writes what is exported, and returns what it is and how large.
+
+    Args:
+        module: What is saved, with `signatures_to_save`.
+        source: Where the model comes from.
+        card: The model card, as Markdown.
+        recipe: `ExportRecipe`.
+
+    Raises:
+        UserError: it cannot be written.
+    """
+    for file in source.vocabulary_files:
+        setattr(module, file.stem, tf.saved_model.Asset(str(file)))
+    out = pathlib.Path(recipe.out)
+    try:
+        with new_directory(out) as partial:
+            tf.saved_model.save(module, str(partial), module.signatures_to_save)
+            (partial / "README.md").write_text(card, encoding="utf-8")
+    except OSError as error:
+        raise UserError(
+            f"--out must be a directory that can be written, received "
+            f"'{out}' ({error.strerror}): pass another one"
+        ) from error
+    size = sum(file.stat().st_size for file in out.rglob("*") if file.is_file())
+    return f"{out}: {recipe.what}, {size / 1e6:,.1f} MB"

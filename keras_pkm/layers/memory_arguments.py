@@ -1,0 +1,69 @@
+"""Checks of the arguments of a product-key memory."""
+
+from typing import Any
+
+
+def positive_int(name: str, value: int) -> int:
+    """Returns the value of an argument that must be a positive integer.
+
+    Raises:
+        ValueError: it is none.
+    """
+    if isinstance(value, bool) or int(value) != value or value < 1:
+        raise ValueError(
+            f"`{name}` must be a positive integer. Received: {name}={value!r}."
+        )
+    return int(value)
+
+
+def dropout_rate(name: str, value: float) -> float:
+    """Returns the value of an argument that must be at least 0 and below 1.
+
+    Raises:
+        ValueError: it is not.
+    """
+    if not 0 <= value < 1:
+        raise ValueError(
+            f"`{name}` must be in [0, 1). Received: {name}={value!r}."
+        )
+    return float(value)
+
+
+def check_memory_sizes(memory: Any) -> None:
+    """Checks that the sizes of a memory fit each other.
+
+    Args:
+        memory: has `num_sub_keys`, `top_k` and `key_dim`.
+
+    Raises:
+        ValueError: they do not.
+    """
+    if memory.num_sub_keys**2 >= 2**31:
+        raise ValueError(
+            "`num_sub_keys` must be at most 46,340, because slots are "
+            f"int32 numbers. Received: num_sub_keys={memory.num_sub_keys}."
+        )
+    if memory.top_k > memory.num_sub_keys:
+        raise ValueError(
+            "`top_k` must be at most `num_sub_keys`, because each half of "
+            "a query has no more sub-keys to choose from. Received: "
+            f"top_k={memory.top_k}, num_sub_keys={memory.num_sub_keys}."
+        )
+    if memory.key_dim % 2:
+        raise ValueError(
+            "`key_dim` must be even, because each half of a query has its "
+            f"own sub-keys. Received: key_dim={memory.key_dim}."
+        )
+
+
+def check_query_normalization(name: str | None) -> None:
+    """Checks the name of the normalization of the queries.
+
+    Raises:
+        ValueError: it is unknown.
+    """
+    if name not in ("batch", "layer", None):
+        raise ValueError(
+            '`query_normalization` must be "batch", "layer" or None. '
+            f"Received: query_normalization={name!r}."
+        )

@@ -1,0 +1,105 @@
+"""Masked language modeling: which tokens stood where the masks are."""
+
+from typing import Any
+
+import keras
+import keras_hub
+
+from keras_pkm.models.checkpoint_readers import CheckpointReader
+from keras_pkm.models.pkm_backbone import PKMBackbone
+from keras_pkm.models.pkm_bert_backbone import PKMBertBackbone
+from keras_pkm.models.pkm_distil_bert_backbone import PKMDistilBertBackbone
+from keras_pkm.models.pkm_roberta_backbone import PKMRobertaBackbone
+from keras_pkm.models.pkm_task import PKMTask
+
+
+class PKMMaskedLM(PKMTask):
+    """Base of masked-LM tasks.
+
+    keras-hub gives the head's layer norm an epsilon of 1e-5, while BERT's and
+    DistilBERT's is 1e-12, as that of their backbones.
+    """
+
+    def __init__(
+        self,
+        backbone: PKMBackbone,
+        preprocessor: keras_hub.models.Preprocessor | None = None,
+        **kwargs: Any,
+    ):
+        super().__init__(backbone, preprocessor=preprocessor, **kwargs)
+        norm = self.masked_lm_head._intermediate_layer_norm
+        norm.epsilon = backbone.layer_norm_epsilon
+
+    def _load_checkpoint(self, reader: CheckpointReader) -> None:
+        if self.backbone.activation != "gelu":
+            raise ValueError(
+                f"'{reader.path}' must have the activation 'gelu' for its "
+                "masked-LM head to be loaded, as keras-hub's head has. "
+                f"Received: '{self.backbone.activation}'. Load the backbone "
+                "alone, by its own `from_preset`."
+            )
+        reader.load_weights(self, optional=("pooled_dense/", "mlm_head/"))
+
+
+@keras.saving.register_keras_serializable("keras_pkm")
+class PKMBertMaskedLM(PKMMaskedLM, keras_hub.models.BertMaskedLM):
+    """`keras_hub.models.BertMaskedLM` for a backbone with memory.
+
+    It behaves as that class does, and trains under `tf.distribute`, too; its
+    head has the epsilon of the backbone's layer norms, as the original has.
+    `keras_hub.models.MaskedLM.from_preset` gives this class for presets that
+    hold a `keras_pkm.models.PKMBertBackbone`.
+
+    Args:
+        backbone: `keras_pkm.models.PKMBertBackbone`.
+        preprocessor: `keras_hub.models.BertMaskedLMPreprocessor` or `None`, if
+            inputs are preprocessed already. Defaults to `None`.
+
+    Example:
+
+    >>> backbone = keras_pkm.models.PKMBertBackbone(
+    ...     vocabulary_size=1000,
+    ...     num_layers=4,
+    ...     num_heads=4,
+    ...     hidden_dim=64,
+    ...     intermediate_dim=128,
+    ...     memory_layers=(2, 4),
+    ...     memory={"num_sub_keys": 32, "top_k": 8, "key_dim": 16},
+    ... )
+    >>> masked_lm = keras_pkm.models.PKMBertMaskedLM(backbone)
+    >>> features = {
+    ...     "token_ids": np.ones((2, 12), "int32"),
+    ...     "segment_ids": np.zeros((2, 12), "int32"),
+    ...     "padding_mask": np.ones((2, 12), "int32"),
+    ...     "mask_positions": np.array([[3, 5], [2, 0]], "int32"),
+    ... }
+    >>> masked_lm(features).shape
+    TensorShape([2, 2, 1000])
+    """
+
+    backbone_cls = PKMBertBackbone
+    preprocessor_cls = keras_hub.models.BertMaskedLMPreprocessor
+
+
+@keras.saving.register_keras_serializable("keras_pkm")
+class PKMDistilBertMaskedLM(PKMMaskedLM, keras_hub.models.DistilBertMaskedLM):
+    """`keras_hub.models.DistilBertMaskedLM` for a backbone with memory.
+
+    For the rest see `keras_pkm.models.PKMBertMaskedLM`, which has
+    `segment_ids` among its inputs that this class lacks.
+    """
+
+    backbone_cls = PKMDistilBertBackbone
+    preprocessor_cls = keras_hub.models.DistilBertMaskedLMPreprocessor
+
+
+@keras.saving.register_keras_serializable("keras_pkm")
+class PKMRobertaMaskedLM(PKMMaskedLM, keras_hub.models.RobertaMaskedLM):
+    """`keras_hub.models.RobertaMaskedLM` for a backbone with memory.
+
+    For the rest see `keras_pkm.models.PKMBertMaskedLM`, which has
+    `segment_ids` among its inputs that this class lacks.
+    """
+
+    backbone_cls = PKMRobertaBackbone
+    preprocessor_cls = keras_hub.models.RobertaMaskedLMPreprocessor

@@ -1,0 +1,62 @@
+"""Which rule of the optimizer a variable follows, by its path."""
+
+import logging
+import re
+from collections.abc import Sequence
+
+import keras
+
+logger = logging.getLogger(__name__)
+
+_NEVER_DECAYED = re.compile(r"(^|/)(bias|gamma|beta)$")
+
+
+def group_variables(
+    variables: Sequence[keras.Variable],
+    memory_pattern: str | None,
+    decays: bool,
+) -> dict[str, list[keras.Variable]]:
+    """Divides variables in groups, whose sizes it logs.
+
+    Args:
+        variables: The trainable variables.
+        memory_pattern: Regular expression that is found in the paths of value
+            tables, or None where there are none.
+        decays: Whether weights decay at all.
+
+    Returns:
+        The variables by `"memory"`, `"decayed"` and `"not decayed"`.
+
+    Raises:
+        ValueError: the pattern matches no variable.
+    """
+    groups: dict[str, list[keras.Variable]] = {
+        "memory": [],
+        "decayed": [],
+        "not decayed": [],
+    }
+    for variable in variables:
+        path = getattr(variable, "path", variable.name)
+        if memory_pattern and re.search(memory_pattern, path):
+            group = "memory"
+        elif decays and not _NEVER_DECAYED.search(path):
+            group = "decayed"
+        else:
+            group = "not decayed"
+        groups[group].append(variable)
+    if memory_pattern is not None and not groups["memory"]:
+        raise ValueError(
+            "`memory_pattern` must match the path of a trainable variable. "
+            f"Received: memory_pattern={memory_pattern!r}, which "
+            f"matches none of {len(variables)}. Pass "
+            "`memory_pattern=None` for a model without trainable values."
+        )
+    for group, members in groups.items():
+        parameters = sum(v.shape.num_elements() for v in members)
+        logger.info(
+            "PKMAdam: %d variables, %s parameters: %s",
+            len(members),
+            f"{parameters:,}",
+            group,
+        )
+    return groups

@@ -1,0 +1,76 @@
+"""Counts what is read in all memories of a model."""
+
+from collections.abc import Mapping
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from keras_pkm.metrics.memory_usage import MemoryUsage
+from keras_pkm.metrics.numbers import result_numbers
+
+
+class UsageCounter:
+    """A `MemoryUsage` for each memory of a model.
+
+    Under `tf.distribute` create it in the strategy's scope, and call `update`
+    in each replica.
+
+    Args:
+        num_slots: The number of slots of each memory, by the number of its
+            layer, counted from 1.
+    """
+
+    def __init__(self, num_slots: Mapping[int, int]):
+        self.num_slots = dict(sorted(num_slots.items()))
+        self._metrics = {
+            number: MemoryUsage(count)
+            for number, count in self.num_slots.items()
+        }
+
+    @classmethod
+    def of_backbone(cls, backbone: keras.Model) -> "UsageCounter":
+        """Returns a counter for a backbone, of which it may have no memory."""
+        return cls(
+            {
+                number: backbone.transformer_layers[
+                    number - 1
+                ].product_key_memory.num_slots
+                for number in getattr(backbone, "memory_outputs", {})
+            }
+        )
+
+    def update(
+        self,
+        memories: Mapping[int, tuple[tf.Tensor, tf.Tensor]],
+        is_token: tf.Tensor,
+    ) -> None:
+        """Counts the reads of a batch.
+
+        Args:
+            memories: Slots and weights of each memory, by the number of its
+                layer, of shape `(batch, length, num_heads, top_k)`.
+            is_token: `(batch, length)`, 0 or false at padding.
+        """
+        for number, (slots, weights) in memories.items():
+            self._metrics[number].update_state(slots, weights, is_token)
+
+    def reset(self) -> None:
+        """Forgets what was counted."""
+        for metric in self._metrics.values():
+            metric.reset_state()
+
+    @property
+    def figures(self) -> dict[int, dict[str, float]]:
+        """The figures of `keras_pkm.metrics.MemoryUsage`, by layer."""
+        return {
+            number: result_numbers(metric)
+            for number, metric in self._metrics.items()
+        }
+
+    @property
+    def counts(self) -> dict[int, dict[str, np.ndarray]]:
+        """What was counted: `MemoryUsage.counts`, by layer."""
+        return {
+            number: metric.counts for number, metric in self._metrics.items()
+        }

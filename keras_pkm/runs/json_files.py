@@ -1,0 +1,39 @@
+"""JSON files of runs and presets."""
+
+import json
+import pathlib
+from typing import Any
+
+from keras_pkm.runs.user_error import UserError
+from keras_pkm.runs.whole_files import write_whole
+
+
+def write_json(path: pathlib.Path, content: Any) -> None:
+    """Writes a JSON file, which is then there as a whole or not at all."""
+    write_whole(path, json.dumps(content, indent=2) + "\n")
+
+
+def read_json(
+    path: pathlib.Path, flag: str = "--model", default: Any = None
+) -> Any:
+    """Reads a JSON file.
+
+    Args:
+        path: The file.
+        flag: The flag that named it, for the error.
+        default: What to return where the file is missing. Defaults to `None`,
+            for a file that must be there.
+
+    Raises:
+        UserError: it is not JSON.
+        FileNotFoundError: it is missing and has no default.
+    """
+    if default is not None and not path.exists():
+        return default
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise UserError(
+            f"{flag} must have a {path.name} that is JSON, but {path} is not "
+            f"({error}): write it anew"
+        ) from error

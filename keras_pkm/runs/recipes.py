@@ -1,0 +1,92 @@
+"""Recipes as they are stored with a run, and how two of them differ."""
+
+import dataclasses
+import json
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+from typing import Any
+from typing import TypeVar
+
+from keras_pkm.runs.user_error import UserError
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+Recipe = TypeVar("Recipe", bound="DataclassInstance")
+
+
+def recipe_as_json(recipe: Any) -> dict[str, Any]:
+    """Returns the fields of a recipe as a JSON file holds them.
+
+    Args:
+        recipe: A dataclass.
+    """
+    # JSON has lists for tuples, and text for paths.
+    return json.loads(json.dumps(dataclasses.asdict(recipe), default=str))
+
+
+def recipe_from_json(
+    stored: dict[str, Any], kind: type[Recipe], path: str, flag: str
+) -> Recipe:
+    """Returns a stored recipe as the dataclass that it was.
+
+    Args:
+        stored: What `recipe_as_json` returned, of this or an earlier version.
+        kind: The dataclass.
+        path: The run's directory, for the error.
+        flag: The flag that named the run, likewise.
+
+    Raises:
+        UserError: a later version wrote it.
+    """
+    fields = {field.name: field for field in dataclasses.fields(kind)}
+    if unknown := sorted(set(stored) - set(fields)):
+        raise UserError(
+            f"{flag} must be runs of this version or an earlier one, but the "
+            f"recipe of '{path}' has {', '.join(unknown)}: update keras_pkm"
+        )
+    return kind(
+        **{
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in stored.items()
+        }
+    )
+
+
+def field_names(recipe: Any, but: Iterable[str] = ()) -> list[str]:
+    """Returns the names of a dataclass's fields, without some of them."""
+    left_out = set(but)
+    return [
+        field.name
+        for field in dataclasses.fields(recipe)
+        if field.name not in left_out
+    ]
+
+
+def recipe_differences(
+    stored: dict[str, Any], recipe: Any, names: Iterable[str]
+) -> list[str]:
+    """Describes the fields in which a stored recipe differs from another one.
+
+    Args:
+        stored: What `recipe_as_json` returned, of this or an earlier version.
+        recipe: A dataclass.
+        names: The fields to compare.
+
+    Returns:
+        For each field that differs, its flag with both values.
+    """
+    # A run of an earlier version has the default of each flag that it lacks.
+    defaults = {
+        field.name: field.default
+        for field in dataclasses.fields(recipe)
+        if field.default is not dataclasses.MISSING
+    }
+    defaults = json.loads(json.dumps(defaults, default=str))
+    asked = recipe_as_json(recipe)
+    stored = {**defaults, **stored}
+    return [
+        f"--{name.replace('_', '-')} was {stored.get(name)}, now {asked[name]}"
+        for name in names
+        if stored.get(name) != asked[name]
+    ]

@@ -1,0 +1,217 @@
+"""The table: how each public layer and model is built, at a tiny size."""
+
+import dataclasses
+import functools
+from collections.abc import Callable
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+import keras_pkm
+
+BATCH, LENGTH, WIDTH = 4, 5, 8
+MEMORY = {"num_sub_keys": 4, "num_heads": 2, "top_k": 2, "key_dim": 4}
+SIZES = {
+    "vocabulary_size": 20,
+    "num_layers": 1,
+    "num_heads": 2,
+    "hidden_dim": WIDTH,
+    "intermediate_dim": 8,
+    "max_sequence_length": 6,
+    "dropout": 0.0,
+    "memory_layers": (1,),
+    "memory_block": "pkm",
+    "memory": MEMORY,
+}
+FAMILIES = ("Bert", "DistilBert", "Roberta")
+
+
+@dataclasses.dataclass(frozen=True)
+class Layer:
+    """One line of the table of layers.
+
+    Attributes:
+        make: Function of keyword arguments, as `dtype`, that returns it.
+        has_memory: Whether it has a product-key memory.
+        shape: The shape of its inputs.
+    """
+
+    make: Callable
+    has_memory: bool = True
+    shape: tuple = (BATCH, LENGTH, WIDTH)
+
+
+LAYERS = {
+    "MaskedBatchNormalization": Layer(
+        keras_pkm.layers.MaskedBatchNormalization,
+        has_memory=False,
+        shape=(BATCH * LENGTH, WIDTH),
+    ),
+    "PKMTransformerEncoder": Layer(
+        functools.partial(
+            keras_pkm.layers.PKMTransformerEncoder,
+            8,
+            2,
+            block="resm",
+            memory=MEMORY,
+        ),
+    ),
+    "ProductKeyMemory": Layer(
+        functools.partial(keras_pkm.layers.ProductKeyMemory, **MEMORY)
+    ),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Model:
+    """One line of the table of models.
+
+    Attributes:
+        make: Function of a dtype policy that returns it.
+        labels: What it is trained to give.
+        loss: What `compile` takes.
+        in_depth: Whether it also takes the tests that last for seconds, which
+            trace train steps and SavedModels. The others share the code that
+            could fail there with these models or with the layers.
+    """
+
+    make: Callable
+    labels: Callable
+    loss: object = "auto"
+    in_depth: bool = False
+
+
+def _backbone(family, dtype=None):
+    cls = getattr(keras_pkm.models, f"PKM{family}Backbone")
+    return cls(**SIZES, dtype=dtype)
+
+
+def _task(name, family, dtype=None, **kwargs):
+    cls = getattr(keras_pkm.models, name)
+    return cls(_backbone(family, dtype), **kwargs)
+
+
+def _of_backbone(model):
+    rng = np.random.default_rng(2)
+    return keras.tree.map_structure(
+        lambda output: rng.normal(
+            size=[size or n for size, n in zip(output.shape, (BATCH, LENGTH))]
+            + list(output.shape[2:])
+        ).astype("float32"),
+        model.output,
+    )
+
+
+def _tokens(model):
+    return np.array([[3, 7], [1, 19], [4, 4], [0, 2]])
+
+
+def _classes(model):
+    return np.array([0, 2, 1, 2])
+
+
+def _spans(model):
+    return {"start": np.array([0, 1, 2, 0]), "end": np.array([1, 1, 3, 1])}
+
+
+def _model_table():
+    table = {}
+    for family in FAMILIES:
+        table[f"PKM{family}Backbone"] = Model(
+            functools.partial(_backbone, family),
+            _of_backbone,
+            loss="mse",
+        )
+        name = f"PKM{family}MaskedLM"
+        table[name] = Model(
+            functools.partial(_task, name, family),
+            _tokens,
+            in_depth=family == "Roberta",
+        )
+        name = f"PKM{family}TextClassifier"
+        table[name] = Model(
+            functools.partial(_task, name, family, num_classes=3, dropout=0.0),
+            _classes,
+            in_depth=family == "Bert",
+        )
+        name = f"PKM{family}QuestionAnswerer"
+        table[name] = Model(functools.partial(_task, name, family), _spans)
+    name = "QuestionAnswerer"
+    table[name] = Model(functools.partial(_task, name, "DistilBert"), _spans)
+    return table
+
+
+MODELS = _model_table()
+TASKS = [name for name in MODELS if not name.endswith("Backbone")]
+IN_DEPTH = [*LAYERS, *(name for name in MODELS if MODELS[name].in_depth)]
+
+
+def randomize(layer):
+    """Gives all weights values as after training: no zeros, no ones."""
+    rng = np.random.default_rng(3)
+    for weight in layer.weights:
+        noise = rng.normal(0, 0.3, weight.shape)
+        if weight.name in ("gamma", "moving_variance"):
+            noise = np.exp(noise)
+        weight.assign(noise.astype("float32"))
+
+
+def make_layer(name, **kwargs):
+    """A layer of the table, built, the same at each call."""
+    keras.utils.set_random_seed(1)
+    layer = LAYERS[name].make(**kwargs)
+    layer.build(LAYERS[name].shape)
+    randomize(layer)
+    return layer
+
+
+def make_model(name, dtype=None):
+    """A model of the table, or one around a layer, the same at each call."""
+    keras.utils.set_random_seed(1)
+    if name in LAYERS:
+        return _model_around(name, dtype)
+    model = MODELS[name].make(dtype)
+    randomize(model)
+    return model
+
+
+def _model_around(name, dtype):
+    """Dense, the layer, dense."""
+    inputs = keras.Input(LAYERS[name].shape[1:])
+    x = keras.layers.Dense(WIDTH, use_bias=False, dtype=dtype)(inputs)
+    x = LAYERS[name].make(dtype=dtype)(x)
+    model = keras.Model(inputs, keras.layers.Dense(3, dtype=dtype)(x))
+    randomize(model)
+    return model
+
+
+@functools.cache
+def built(name):
+    """The same model for all tests that only call or save it."""
+    return make_model(name)
+
+
+def inputs_of(name):
+    """A batch of inputs, of a layer or model of the table."""
+    rng = np.random.default_rng(4)
+    if name in LAYERS:
+        return tf.constant(rng.normal(size=LAYERS[name].shape), "float32")
+    lengths = np.array([[5], [3], [4], [2]])
+    features = {
+        "token_ids": rng.integers(0, 20, (BATCH, LENGTH)),
+        "segment_ids": np.tile([[0, 0, 1, 1, 1]], (BATCH, 1)),
+        "padding_mask": np.arange(LENGTH) < lengths,
+        "mask_positions": np.array([[0, 1], [2, 1], [0, 3], [1, 0]]),
+    }
+    return {
+        key: tf.constant(features[key], "int32") for key in built(name).input
+    }
+
+
+def labels_of(name):
+    """The labels of that batch."""
+    if name in LAYERS:
+        shape = (*LAYERS[name].shape[:-1], 3)
+        return np.random.default_rng(5).normal(size=shape).astype("float32")
+    return MODELS[name].labels(built(name))

@@ -1,0 +1,45 @@
+"""Every public class stands in a table, with the tests of its kind."""
+
+import inspect
+
+import pytest
+
+import keras_pkm
+from tests.conformance.callbacks_test import CALLBACKS
+from tests.conformance.callbacks_test import PROBES
+from tests.conformance.descriptors import LAYERS
+from tests.conformance.descriptors import MODELS
+from tests.conformance.known_defects import KNOWN_DEFECTS
+from tests.conformance.metrics_test import METRICS
+from tests.conformance.optimizers_test import OPTIMIZERS
+from tests.conformance.optimizers_test import SCHEDULES
+from tests.conformance.preprocessors_test import PREPROCESSORS
+
+#: Classes that no such test fits, and why.
+WITHOUT_TESTS = {
+    "QuestionAnswererPreprocessor": "the base of those in the table",
+    "WarmStartReport": "a data class that a function returns",
+}
+TABLES = {
+    "callbacks": CALLBACKS,
+    "layers": LAYERS,
+    "metrics": METRICS,
+    "models": [*MODELS, *PREPROCESSORS, *PROBES, *WITHOUT_TESTS],
+    "optimizers": [*OPTIMIZERS, *SCHEDULES],
+}
+
+
+@pytest.mark.parametrize("package", TABLES)
+def test_every_public_class_stands_in_a_table(package):
+    module = getattr(keras_pkm, package)
+    classes = {
+        name
+        for name in module.__all__
+        if inspect.isclass(getattr(module, name))
+    }
+    assert set(TABLES[package]) == classes
+
+
+def test_known_defects_are_few():
+    reasons = {reason for _, reason in KNOWN_DEFECTS.values()}
+    assert len(reasons) <= 10

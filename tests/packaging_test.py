@@ -1,0 +1,99 @@
+"""The wheel holds the library alone; commands run the code of their clone."""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tarfile
+import zipfile
+
+import pytest
+
+ROOT = pathlib.Path(__file__).parents[1]
+SCRIPTS = [
+    path.relative_to(ROOT).as_posix()
+    for folder in ("training", "export", "benchmarks")
+    for path in sorted((ROOT / folder).glob("*.py"))
+    if path.name != "__init__.py"
+]
+BUILD = """
+import setuptools.build_meta as backend
+backend.build_wheel("built")
+backend.build_sdist("built")
+"""
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """A directory with the wheel and the source distribution."""
+    clone = tmp_path_factory.mktemp("clone")
+    for name in (
+        *("keras_pkm", "training", "export", "benchmarks", "tests", "docs"),
+        *("notebooks", "setup.cfg", "pyproject.toml", "MANIFEST.in"),
+        *("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE"),
+    ):
+        if (ROOT / name).is_dir():
+            ignore = shutil.ignore_patterns("__pycache__")
+            shutil.copytree(ROOT / name, clone / name, ignore=ignore)
+        else:
+            shutil.copy(ROOT / name, clone / name)
+    (clone / "built").mkdir()
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", BUILD],
+        cwd=clone,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    return clone / "built"
+
+
+def test_the_wheel_holds_keras_pkm_alone(built):
+    (path,) = built.glob("*.whl")
+    names = zipfile.ZipFile(path).namelist()
+    folders = {name.split("/")[0] for name in names}
+    (information,) = (f for f in folders if f.endswith(".dist-info"))
+    assert folders == {"keras_pkm", information}
+    assert "keras_pkm/py.typed" in names
+    for source in (ROOT / "keras_pkm").rglob("*.py"):
+        assert source.relative_to(ROOT).as_posix() in names
+
+
+def test_the_source_distribution_has_everything(built):
+    (path,) = built.glob("*.tar.gz")
+    with tarfile.open(path) as file:
+        names = {name.split("/", 1)[-1] for name in file.getnames()}
+    for folder in ("keras_pkm", "training", "export", "benchmarks", "tests"):
+        for source in (ROOT / folder).rglob("*.py"):
+            assert source.relative_to(ROOT).as_posix() in names, source
+    assert {"CHANGELOG.md", "CONTRIBUTING.md", "LICENSE"} <= names
+    assert "tests/converters/hugging_face/bert/model.safetensors" in names
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_every_command_puts_its_own_code_first(script):
+    text = (ROOT / script).read_text()
+    line = "sys.path[0] = str(pathlib.Path(__file__).resolve().parents[1])"
+    own = min(
+        text.index(f"\nfrom {name}")
+        for name in ("keras_pkm", "training.", "export.", "benchmarks.")
+        if f"\nfrom {name}" in text
+    )
+    assert text.index(line) < own
+
+
+def test_a_clone_runs_its_own_code(tmp_path):
+    """From another folder, with an older version installed."""
+    for name in ("keras_pkm", "training", "export"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text("raise ImportError('old')")
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "training" / "pretrain.py"), "--help"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert "--memory-block" in done.stdout

@@ -1,0 +1,123 @@
+"""What the command refuses before it writes anything."""
+
+import pytest
+
+from tests.training.tiny_run import TINY
+from training.loading.pretrained_model import load_tokenizer
+from training.pretrain import main
+from training.pretraining.recipe import RECIPES
+from training.pretraining.recipe_check import check_recipe
+
+
+@pytest.fixture
+def refused(tmp_path, capsys):
+    """Runs a command that must fail, here, and returns its one line."""
+
+    def refused(*args):
+        run_dir = tmp_path / "run"
+        assert main(["--run-dir", str(run_dir), *args]) == 2
+        assert not run_dir.exists()
+        (line,) = capsys.readouterr().err.splitlines()
+        assert line.startswith("error: ")
+        return line
+
+    return refused
+
+
+@pytest.mark.parametrize(
+    "args, words",
+    [
+        ("--memory-layers 5", ["memory_layers=(5,)", "num_layers=3"]),
+        ("--memory-key-dim 7", ["`key_dim` must be even", "key_dim=7"]),
+        ("--memory-top-k 99", ["`top_k`", "top_k=99", "num_sub_keys="]),
+        ("--memory-layers", ["--memory-layers", "--memory-block ffn"]),
+        (
+            "--strategy mirrored --batch-size 7",
+            ["--batch-size", "7", "2 devices"],
+        ),
+        ("--devices 2", ["--devices", "--strategy mirrored"]),
+        ("--steps 0", ["--steps must be at least 1, received 0"]),
+        ("--steps 10 --evaluate-every 4", ["--evaluate-every", "divisor"]),
+        ("--mask-rate 1.5", ["--mask-rate", "1.5"]),
+        ("--corpus /nowhere/x.txt", ["/nowhere/x.txt"]),
+        ("--vocabulary /nowhere/v.txt", ["/nowhere/v.txt"]),
+        ("--init-from /nowhere", ["--init-from", "/nowhere"]),
+        ("--held-out 1", ["held-out"]),
+    ],
+)
+def test_refuses_the_impossible(args, words, refused):
+    line = refused(*args.split())
+    for word in words:
+        assert word in line
+
+
+def test_refuses_bad_files(tmp_path, tiny_run, refused):
+    empty = tmp_path / "empty.txt"
+    empty.write_text("\n \n")
+    assert str(empty) in refused("--corpus", str(empty))
+    noise = tmp_path / "noise.bin"
+    noise.write_bytes(bytes(range(256)) * 50)
+    assert str(noise) in refused("--corpus", str(noise))
+    vocabulary = tmp_path / "vocabulary.txt"
+    vocabulary.write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\nword\n")
+    line = refused(
+        *("--corpus", str(tiny_run.corpus), "--vocabulary", str(vocabulary))
+    )
+    assert "[MASK]" in line and str(vocabulary) in line
+
+
+def test_refuses_a_vocabulary_that_is_shorter_than_the_model_s(
+    tiny_run, tmp_path, refused
+):
+    run_dir = tiny_run.path
+    vocabulary = load_tokenizer(str(run_dir / "tokenizer")).get_vocabulary()
+    vocabulary = vocabulary[:-5]
+    path = tmp_path / "short.txt"
+    path.write_text("\n".join(vocabulary))
+    args = ["--init-from", str(run_dir), "--vocabulary", str(path)]
+    args += ["--sequence-length", "16"]
+    line = refused(*args, "--corpus", str(tiny_run.corpus))
+    assert "--vocabulary" in line and f"{len(vocabulary):,}" in line
+
+
+def test_refuses_a_run_directory_that_holds_a_finished_run(tiny_run, capsys):
+    run_dir = tiny_run.path
+    before = {path: path.stat().st_mtime_ns for path in run_dir.rglob("*")}
+    assert main(["--run-dir", str(run_dir), *TINY]) == 2
+    assert f"'{run_dir}' holds a finished run" in capsys.readouterr().err
+    after = {path: path.stat().st_mtime_ns for path in run_dir.rglob("*")}
+    assert before == after
+
+
+def test_refuses_a_corpus_without_a_held_out_part(tmp_path, refused):
+    text = tmp_path / "one.txt"
+    text.write_text("One document only.")
+    line = refused("--corpus", str(text))
+    assert "held out" in line and "--validation" in line
+
+
+def test_help_names_the_sections(capsys):
+    with pytest.raises(SystemExit) as error:
+        main(["--help"])
+    assert error.value.code == 0
+    printed = capsys.readouterr().out
+    for words in ("--memory-block", "section 3.2", "section 4.1", "+Init"):
+        assert words in printed
+
+
+def test_recipes_are_possible():
+    assert set(RECIPES) == {
+        "laptop",
+        "paper-base",
+        "paper-large",
+        "paper-distilbert",
+    }
+    for recipe in RECIPES.values():
+        check_recipe(recipe)
+    base = RECIPES["paper-base"]
+    assert (base.steps, base.plain_steps, base.batch_size) == (
+        500_000,
+        500_000,
+        1024,
+    )
+    assert base.memory_config()["num_sub_keys"] ** 2 == 262_144

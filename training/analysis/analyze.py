@@ -1,0 +1,53 @@
+"""Makes the report on a model's memories, as a recipe says."""
+
+import pathlib
+
+from keras_pkm.runs.run_directory import RunDirectory
+from training.analysis.read_model import is_served
+from training.analysis.read_model import load_with_memory
+from training.analysis.read_model import read_classes
+from training.analysis.read_model import read_served_model
+from training.analysis.read_model import read_trained_model
+from training.analysis.recipe import AnalysisRecipe
+from training.measuring.slot_tokens import find_readers
+from training.pretraining.logs import read_curves_of_runs
+from training.pretraining.logs import read_staleness
+from training.reports.memory_report import MemoryReport
+from training.text.corpus import open_corpus
+
+
+def analyze(recipe: AnalysisRecipe) -> MemoryReport:
+    """Measures as the recipe says, and returns the report.
+
+    Raises:
+        UserError: the recipe cannot be carried out.
+    """
+    recipe.check()
+    is_run = RunDirectory(recipe.model).is_pretraining_run
+    own = [recipe.model] if is_run else []
+    curves = read_curves_of_runs([*own, *recipe.runs])
+    corpus = open_corpus(recipe.data, recipe.data_dir)
+    corpus.check()
+    readers, class_names, classes = {}, None, {}
+    if is_served(recipe.model):
+        reads = read_served_model(recipe, corpus)
+    else:
+        model = load_with_memory(recipe.model, "--model")
+        reads = read_trained_model(recipe, model, corpus)
+        readers = {
+            number: find_readers(
+                reads.token_ids, reads.is_token, memory.top1, model.tokenizer
+            )
+            for number, memory in reads.memories.items()
+        }
+        class_names, classes = read_classes(recipe, model)
+    return MemoryReport(
+        model=pathlib.Path(recipe.model).name,
+        data=corpus.name,
+        reads=reads,
+        readers=readers,
+        staleness=read_staleness(recipe.model) if is_run else {},
+        curves=curves,
+        classes=classes,
+        class_names=class_names,
+    )

@@ -1,0 +1,153 @@
+"""What a model reads in its memories: a trained one, or an exported one."""
+
+import itertools
+import pathlib
+
+from tqdm import tqdm
+
+from keras_pkm.probing.memory_access import read_backbone
+from keras_pkm.probing.served_model import ServedModel
+from keras_pkm.runs.user_error import UserError
+from training.analysis.recipe import AnalysisRecipe
+from training.batches.labelled import dev_batches
+from training.batches.labelled import encode_texts
+from training.batches.masked_lm import held_out_batches
+from training.loading.pretrained_model import PretrainedModel
+from training.loading.pretrained_model import load_pretrained
+from training.measuring.class_reads import compare_classes
+from training.measuring.memory_reads import TextReads
+from training.measuring.memory_reads import collect_reads
+from training.measuring.text_batches import input_length
+from training.measuring.text_batches import pack_text
+from training.tasks.bad_rows import BadRows
+from training.tasks.glue import GLUE
+from training.tasks.glue import load_glue
+from training.text.corpus import Corpus
+
+# Tokens of the text in which it is shown who reads which slots.
+_KEPT_TOKENS = 500_000
+
+
+def is_served(model: str) -> bool:
+    """Whether `--model` names an exported model."""
+    return (pathlib.Path(model) / "saved_model.pb").exists()
+
+
+def load_with_memory(name: str, flag: str) -> PretrainedModel:
+    """Loads a model that must have a memory.
+
+    Raises:
+        UserError: it has none, or cannot be loaded.
+    """
+    model = load_pretrained(name, None)
+    if not getattr(model.backbone, "memory_outputs", None):
+        raise UserError(
+            f"{flag} must have a memory, but '{name}' has none: pass a model "
+            "with one"
+        )
+    return model
+
+
+def read_served_model(recipe: AnalysisRecipe, corpus: Corpus) -> TextReads:
+    """Asks an exported model what it reads, line by line of a text.
+
+    Raises:
+        UserError: it cannot be asked.
+    """
+    if recipe.task is not None:
+        raise UserError(
+            "--task needs a model that was not exported: pass the run that it "
+            "was exported from"
+        )
+    try:
+        model = ServedModel(recipe.model, recipe.preprocessor)
+    except ValueError as error:
+        raise UserError(
+            f"--model, or --preprocessor, cannot be used: {error}"
+        ) from error
+    lines = (
+        line.strip() for document in corpus for line in document.split("\n")
+    )
+    lines = itertools.islice(filter(None, lines), recipe.limit)
+
+    def batches():
+        while batch := list(itertools.islice(lines, recipe.batch_size)):
+            yield batch
+
+    return collect_reads(
+        model.read(tqdm(batches(), "Reading", disable=None)), kept_tokens=0
+    )
+
+
+def read_trained_model(
+    recipe: AnalysisRecipe, model: PretrainedModel, corpus: Corpus
+) -> TextReads:
+    """Reads a masked text with a model, as when its perplexity is measured.
+
+    Raises:
+        UserError: the text cannot be used.
+    """
+    length = input_length(recipe, model.backbone.max_sequence_length)
+    with pack_text(
+        corpus,
+        model.tokenizer,
+        sequence_length=length,
+        mask_rate=recipe.mask_rate,
+        limit=recipe.limit,
+    ) as text:
+        batches = held_out_batches(
+            text.rows,
+            batch_size=recipe.batch_size,
+            seed=recipe.seed,
+            masking=text.masking,
+        )
+        return collect_reads(
+            read_backbone(
+                model.backbone, tqdm(batches, "Reading", disable=None)
+            ),
+            kept_tokens=_KEPT_TOKENS,
+        )
+
+
+def read_classes(
+    recipe: AnalysisRecipe, model: PretrainedModel
+) -> tuple[tuple[str, ...] | None, dict[str, dict]]:
+    """Compares what is read for the first two classes of `--task`.
+
+    Returns:
+        The names of the two classes, and for the model, and for `--fine-tuned`,
+        what `compare_classes` returns; or None and nothing without `--task`.
+
+    Raises:
+        UserError: a model or the task's data cannot be used.
+    """
+    if recipe.task is None:
+        return None, {}
+    task = GLUE[recipe.task]
+    models = {"pretrained": model}
+    if recipe.fine_tuned is not None:
+        models["fine-tuned"] = load_with_memory(
+            recipe.fine_tuned, "--fine-tuned"
+        )
+    examples = load_glue(task, recipe.glue, recipe.data_dir, BadRows())
+    examples = examples[f"dev{task.dev[0]}"]
+    classes = {}
+    for name, some in models.items():
+        preprocessor = some.family.preprocessor(
+            some.tokenizer,
+            sequence_length=recipe.sequence_length
+            or min(128, some.backbone.max_sequence_length),
+        )
+        data = encode_texts(
+            examples.texts,
+            examples.labels,
+            preprocessor,
+            f"{task.title}, {name}",
+        )
+        classes[name] = compare_classes(
+            read_backbone(
+                some.backbone, dev_batches(data, batch_size=recipe.batch_size)
+            ),
+            examples.labels,
+        )
+    return task.classes[:2], classes

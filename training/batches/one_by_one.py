@@ -1,0 +1,60 @@
+"""Batches in which each token is masked alone, for pseudo-perplexity."""
+
+import numpy as np
+import tensorflow as tf
+
+from training.batches.masking import Masking
+from training.batches.step_batches import step_batches
+
+
+def one_by_one(
+    packed: np.ndarray, masking: Masking, batch_size: int
+) -> tf.data.Dataset:
+    """Returns each token of each row masked alone, for pseudo-perplexity.
+
+    That is exp of the mean of -ln p(token | all others): Salazar et al.,
+    "Masked Language Model Scoring" (2020). It takes as many passes over a row
+    as it has tokens.
+
+    Args:
+        packed: int32 array of shape `(rows, sequence_length)`.
+        masking: `Masking`.
+        batch_size: int. Masked rows in a batch. The last is filled up with
+            rows of weight 0.
+    """
+    special = np.array(masking.special_token_ids)
+    rows, positions = np.nonzero(~np.isin(packed, special))
+    count = len(rows)
+
+    def read(step):
+        places = step * batch_size + np.arange(batch_size)
+        weights = (places < count).astype("float32")
+        places = np.minimum(places, count - 1)
+        token_ids = np.array(packed[rows[places]], "int32")
+        column = positions[places].astype("int32")
+        labels = token_ids[np.arange(batch_size), column]
+        token_ids[np.arange(batch_size), column] = masking.mask_token_id
+        return token_ids, column[:, None], labels[:, None], weights[:, None]
+
+    def batch(step):
+        token_ids, column, labels, weights = tf.numpy_function(
+            read,
+            [step],
+            [tf.int32, tf.int32, tf.int32, tf.float32],
+            stateful=False,
+        )
+        token_ids.set_shape((batch_size, packed.shape[1]))
+        for tensor in (column, labels, weights):
+            tensor.set_shape((batch_size, 1))
+        features = {
+            "token_ids": token_ids,
+            "segment_ids": tf.zeros_like(token_ids),
+            "padding_mask": tf.cast(
+                token_ids != masking.pad_token_id, tf.int32
+            ),
+            "mask_positions": column,
+        }
+        return features, labels, weights
+
+    steps = tf.data.Dataset.range(-(-count // batch_size))
+    return step_batches(steps, batch)

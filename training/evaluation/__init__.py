@@ -1,0 +1,1 @@
+"""Measures masked language models on text: perplexity, use of memories."""

@@ -1,0 +1,29 @@
+"""The table of a measured perplexity, the paper's figures below."""
+
+from keras_pkm.metrics import format_memory_usage
+from training.reports.markdown import markdown_table
+from training.reports.paper import format_paper_perplexities
+
+
+def format_results(results: dict) -> str:
+    """Returns the figures as Markdown.
+
+    Args:
+        results: Those of `training.evaluation.evaluate.evaluate`.
+    """
+    table = markdown_table(
+        ["text", results["kind"], "standard error", "predicted tokens"],
+        [
+            [
+                results["text"],
+                f"{results['perplexity']:.2f}",
+                f"{results['standard_error']:.2f}",
+                f"{results['predicted_tokens']:,}",
+            ]
+        ],
+    )
+    usage = format_memory_usage(results["memory_usage"], results["num_slots"])
+    lines = [table, *usage]
+    if results["kind"] == "perplexity":
+        lines += ["", format_paper_perplexities()]
+    return "\n".join(lines)

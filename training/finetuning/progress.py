@@ -1,0 +1,18 @@
+"""What the checkpoints of a fine-tuning seed keep."""
+
+import dataclasses
+
+from training.fitting.progress import Progress
+
+
+@dataclasses.dataclass
+class SeedProgress(Progress):
+    """The figures of a seed so far, which `EvaluateDevSets` alone changes.
+
+    Attributes:
+        epochs: The figures after each epoch.
+        best: The number of the best epoch, counted from 1.
+    """
+
+    epochs: list[dict] = dataclasses.field(default_factory=list)
+    best: int = 0

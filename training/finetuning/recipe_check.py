@@ -1,0 +1,56 @@
+"""Finds what is impossible in a recipe before anything is written."""
+
+from keras_pkm.runs.user_error import UserError
+from training.commands.recipe_checks import check_at_least
+from training.commands.recipe_checks import check_between_0_and_1
+from training.commands.recipe_checks import check_from_0_to_1
+from training.commands.recipe_checks import out_of_range
+from training.finetuning.recipe import FinetuningRecipe
+from training.loading.pretrained_model import PretrainedModel
+
+
+def check_recipe(recipe: FinetuningRecipe, pretrained: PretrainedModel) -> None:
+    """Checks the numbers of a recipe, and that its flags fit the model.
+
+    Args:
+        recipe: `FinetuningRecipe`, with all defaults filled in.
+        pretrained: `PretrainedModel`.
+
+    Raises:
+        UserError: a number is out of range, or the model lacks what a flag
+            speaks of.
+    """
+    check_at_least(
+        recipe,
+        epochs=1,
+        batch_size=1,
+        seeds=1,
+        checkpoint_every=1,
+        max_skipped_steps=1,
+        sequence_length=8,
+        stride=1,
+        answer_length=1,
+        limit=1,
+    )
+    check_from_0_to_1(recipe, "dropout", "warmup_ratio", "weight_decay")
+    check_between_0_and_1(recipe, "learning_rate", "memory_learning_rate")
+    longest = pretrained.backbone.max_sequence_length
+    if recipe.sequence_length > longest:
+        raise out_of_range(
+            recipe, "sequence_length", f"at most the model's {longest}"
+        )
+    if recipe.batch_size % recipe.devices:
+        raise out_of_range(
+            recipe, "batch_size", f"a multiple of the {recipe.devices} devices"
+        )
+    if recipe.memory_block and not recipe.memory_layers:
+        raise UserError(
+            "--memory-block needs the layers that get a memory: pass "
+            "--memory-layers, such as 4 8"
+        )
+    if recipe.freeze and not pretrained.backbone.memory_outputs:
+        raise UserError(
+            f"--freeze {' '.join(recipe.freeze)} needs a model with memory, "
+            f"but '{recipe.model}' has none: leave the flag out, or add "
+            "memory with --memory-layers"
+        )

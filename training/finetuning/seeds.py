@@ -1,0 +1,45 @@
+"""Fine-tunes with one seed after the other, those that are not yet done."""
+
+import tensorflow as tf
+
+from keras_pkm.runs.json_files import read_json
+from keras_pkm.runs.json_files import write_json
+from keras_pkm.runs.run_directory import RunDirectory
+from training.commands.signals import Signals
+from training.finetuning.kind import FinetuningKind
+from training.finetuning.recipe import FinetuningRecipe
+from training.finetuning.seed import train_seed
+from training.loading.pretrained_model import PretrainedModel
+
+
+def train_seeds(
+    recipe: FinetuningRecipe,
+    pretrained: PretrainedModel,
+    kind: FinetuningKind,
+    strategy: tf.distribute.Strategy,
+    signals: Signals,
+    run: RunDirectory,
+) -> dict[int, dict]:
+    """Fine-tunes with all seeds of a recipe.
+
+    Args: those of `training.finetuning.seed.train_seed`, and `run`, the
+        directory of all.
+
+    Returns:
+        By the seed, the figures of `train_seed`.
+    """
+    print(
+        f"{run.root}: {recipe.task}, {len(kind.train):,} rows to train on, "
+        f"{recipe.devices} device(s), {recipe.precision}"
+    )
+    seeds = {}
+    for seed in range(recipe.seed, recipe.seed + recipe.seeds):
+        directory = run.seed(seed)
+        if directory.results.exists():
+            seeds[seed] = read_json(directory.results, "--run-dir")
+            continue
+        seeds[seed] = train_seed(
+            recipe, pretrained, kind, strategy, signals, seed, directory
+        )
+        write_json(directory.results, seeds[seed])
+    return seeds

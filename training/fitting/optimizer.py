@@ -1,0 +1,55 @@
+"""The optimizer of all commands that train, from the numbers of a recipe."""
+
+from typing import Literal
+
+import keras
+
+from keras_pkm.optimizers import LinearWarmup
+from keras_pkm.optimizers import LossScaleOptimizer
+from keras_pkm.optimizers import PKMAdam
+
+
+def make_optimizer(
+    *,
+    learning_rate: float,
+    memory_learning_rate: float,
+    memory_schedule: Literal["constant", "linear"],
+    steps: int,
+    warmup_ratio: float,
+    weight_decay: float | None,
+    clip_norm: float | None,
+    trains_values: bool,
+    scales_loss: bool,
+    reduction: Literal["sparse", "dense"] = "sparse",
+) -> keras.optimizers.Optimizer:
+    """Returns `PKMAdam` with linear warm-up and decay.
+
+    Args:
+        learning_rate: Peak rate of everything but the memory values.
+        memory_learning_rate: Rate of the memory values; a peak, if linear.
+        memory_schedule: Whether that rate is constant, or follows the other.
+        steps: Steps of the schedule.
+        warmup_ratio: Share of the steps in which rates rise.
+        weight_decay: Decoupled; not of values, biases and norms.
+        clip_norm: Largest norm of all gradients together.
+        trains_values: Whether the model has memory values to train.
+        scales_loss: Whether to scale the loss, as float16 needs it.
+        reduction: How replicas sum the gradients of the values.
+    """
+
+    def schedule(peak):
+        return LinearWarmup(peak, int(warmup_ratio * steps), steps)
+
+    optimizer = PKMAdam(
+        learning_rate=schedule(learning_rate),
+        memory_learning_rate=(
+            schedule(memory_learning_rate)
+            if memory_schedule == "linear"
+            else memory_learning_rate
+        ),
+        weight_decay=weight_decay or None,
+        global_clipnorm=clip_norm,
+        memory_pattern=r"(^|/)memory_values$" if trains_values else None,
+        reduction=reduction,
+    )
+    return LossScaleOptimizer(optimizer) if scales_loss else optimizer

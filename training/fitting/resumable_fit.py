@@ -1,0 +1,78 @@
+"""A fit that goes on where a checkpoint stands, in the middle of an epoch."""
+
+import sys
+from collections.abc import Callable
+from collections.abc import Sequence
+
+import keras
+import tensorflow as tf
+
+from keras_pkm.callbacks import TrainingCheckpoint
+from training.commands.signals import Signals
+from training.fitting.skipped_steps import SkippedSteps
+from training.fitting.stop_on_signal import StopOnSignal
+
+
+def resumable_fit(
+    model: keras.Model,
+    batches: Callable[[int, int], tf.data.Dataset],
+    *,
+    steps: int,
+    steps_per_epoch: int,
+    checkpoint: TrainingCheckpoint,
+    signals: Signals,
+    callbacks: Sequence[keras.callbacks.Callback],
+    max_skipped_steps: int | None,
+    prints: bool = True,
+) -> None:
+    """Trains a compiled model to the end.
+
+    Callbacks run in this order: skipped steps are counted first, so that no
+    checkpoint is written in a series of them. Then come the command's own
+    callbacks, which may change the checkpoint's `state`, then the checkpoint,
+    which saves it. A signal is answered last, after everything was saved.
+
+    Args:
+        model: The compiled model, as `checkpoint` has restored it.
+        batches: Function of a first step and a number of steps, which returns
+            their batches.
+        steps: Steps in all, a multiple of `steps_per_epoch`.
+        steps_per_epoch: Steps from one evaluation to the next.
+        checkpoint: `TrainingCheckpoint`; `checkpoint.step` steps are done. Its
+            `state` is a `Progress`.
+        signals: `Signals` that may end the fit before, after a step.
+        callbacks: The command's own callbacks.
+        max_skipped_steps: Skipped steps in a row that end the run, or `None`.
+        prints: Whether this process shows progress.
+
+    Raises:
+        Interrupted: a signal has come; a checkpoint is written.
+        RunError: steps are skipped one after the other.
+    """
+    in_order = [
+        SkippedSteps(checkpoint, max_skipped_steps),
+        *callbacks,
+        checkpoint,
+        StopOnSignal(checkpoint, signals),
+    ]
+    # Progress bars that redraw themselves are for terminals.
+    verbose = (1 if sys.stdout.isatty() else 2) if prints else 0
+
+    def fit(first_epoch, last_epoch, steps_of_epoch):
+        model.fit(
+            batches(checkpoint.step, steps - checkpoint.step),
+            initial_epoch=first_epoch,
+            epochs=last_epoch,
+            steps_per_epoch=steps_of_epoch,
+            callbacks=in_order,
+            shuffle=False,
+            verbose=verbose,
+        )
+
+    epoch, done = divmod(checkpoint.step, steps_per_epoch)
+    with signals.wait_for_the_step():
+        if done:
+            fit(epoch, epoch + 1, steps_per_epoch - done)
+            epoch += 1
+        if checkpoint.step < steps:
+            fit(epoch, steps // steps_per_epoch, steps_per_epoch)

@@ -1,0 +1,77 @@
+"""Checks a recipe against the machine, the model and the data, then writes."""
+
+import dataclasses
+
+import keras_hub
+import tensorflow as tf
+
+from keras_pkm.runs.run_directory import RunDirectory
+from keras_pkm.runs.user_error import UserError
+from training.commands.strategy import default_precision
+from training.loading.families import family_named
+from training.pretraining.data import plan_data
+from training.pretraining.initial_model import InitialModel
+from training.pretraining.initial_model import recipe_of_initial_model
+from training.pretraining.recipe import PretrainingRecipe
+from training.pretraining.recipe_check import check_recipe
+
+
+def complete_recipe(
+    recipe: PretrainingRecipe,
+    strategy: tf.distribute.Strategy,
+    initial: InitialModel | None,
+) -> PretrainingRecipe:
+    """Returns the recipe with what the model and the machine decide on.
+
+    Raises:
+        UserError: the recipe cannot be carried out.
+    """
+    recipe = dataclasses.replace(
+        recipe_of_initial_model(recipe, initial),
+        devices=strategy.num_replicas_in_sync,
+        precision=recipe.precision or default_precision(recipe.strategy),
+    )
+    check_recipe(recipe, recipe.devices)
+    return recipe
+
+
+def prepare_run(
+    recipe: PretrainingRecipe, run: RunDirectory, initial: InitialModel | None
+) -> None:
+    """Checks all that can be checked, then writes what training reads.
+
+    Raises:
+        UserError: the recipe cannot be carried out; nothing is written then.
+    """
+    tokenizer = choose_tokenizer(recipe, initial)
+    run.check(recipe)
+    write_data = None if run.has_data else plan_data(recipe, tokenizer)
+    print(
+        f"{run.root}: recipe {recipe.recipe}, {recipe.devices} device(s), "
+        f"{recipe.precision}"
+    )
+    run.create(recipe, (run.data, run.logs, run.checkpoints))
+    if write_data is not None:
+        write_data(run)
+
+
+def choose_tokenizer(
+    recipe: PretrainingRecipe, initial: InitialModel | None
+) -> keras_hub.tokenizers.Tokenizer | None:
+    """Returns the tokenizer to use, or None if one is to be trained.
+
+    Raises:
+        UserError: its vocabulary is not the initial model's.
+    """
+    if recipe.vocabulary is None:
+        return initial and initial.tokenizer
+    tokenizer = family_named(recipe.backbone).load_tokenizer(recipe.vocabulary)
+    size = tokenizer.vocabulary_size()
+    if initial and size != initial.backbone.vocabulary_size:
+        raise UserError(
+            f"--vocabulary must have the model's "
+            f"{initial.backbone.vocabulary_size:,} tokens, but "
+            f"'{recipe.vocabulary}' has {size:,}: leave the flag out to use "
+            "the model's own"
+        )
+    return tokenizer

@@ -1,0 +1,56 @@
+"""The stages of a pretraining run: with or without a plain one at first."""
+
+import dataclasses
+
+from training.pretraining.recipe import PretrainingRecipe
+
+
+@dataclasses.dataclass(frozen=True)
+class Stage:
+    """One stage of pretraining: its block, its number of steps, its names.
+
+    Attributes:
+        number: 0 for a stage with fresh weights, 1 for one that goes on from
+            another model. Each has its own order of rows and its own masks.
+        label: The name of its files.
+        name: Its name in tables.
+        block: The block of the layers with memory, `"ffn"` for a plain model.
+        steps: Its number of steps.
+        evaluate_every: Steps from one evaluation to the next; a divisor of
+            `steps`.
+    """
+
+    number: int
+    label: str
+    name: str
+    block: str
+    steps: int
+    evaluate_every: int
+
+    @property
+    def has_fresh_weights(self) -> bool:
+        """Whether it does not go on from another model."""
+        return self.number == 0
+
+
+def plan_stages(recipe: PretrainingRecipe) -> list[Stage]:
+    """Returns the stages of a run: one, or two with `--plain-steps`."""
+
+    def stage(number, label, name, block, steps):
+        every = recipe.evaluate_every or default_evaluate_every(steps)
+        return Stage(number, label, name, block, steps, every)
+
+    block, steps = recipe.memory_block, recipe.steps
+    if not (recipe.plain_steps or recipe.init_from):
+        return [stage(0, block, block, block, steps)]
+    name = "plain, continued" if block == "ffn" else f"+Init {block}"
+    last = stage(1, block, name, block, steps)
+    if not recipe.plain_steps:
+        return [last]
+    return [stage(0, "plain", "plain", "ffn", recipe.plain_steps), last]
+
+
+def default_evaluate_every(steps: int) -> int:
+    """Returns the steps between at most five evenly spaced evaluations."""
+    evaluations = next(n for n in (5, 4, 3, 2, 1) if steps % n == 0)
+    return steps // evaluations

@@ -1,0 +1,152 @@
+"""Trains the stages of a pretraining run and writes its results."""
+
+import shutil
+
+import keras_hub
+import numpy as np
+import tensorflow as tf
+
+from keras_pkm.callbacks import TrainingCheckpoint
+from keras_pkm.models import copy_matching_weights
+from keras_pkm.runs.run_directory import RunDirectory
+from keras_pkm.runs.whole_files import replacing_file
+from training.commands.signals import Signals
+from training.commands.strategy import is_chief
+from training.measuring.perplexity import MaskedLMEvaluator
+from training.pretraining.data import PretrainingData
+from training.pretraining.progress import StageProgress
+from training.pretraining.recipe import PretrainingRecipe
+from training.pretraining.results import format_results
+from training.pretraining.stage import build_model
+from training.pretraining.stage import compile_model
+from training.pretraining.stage import evaluate_held_out
+from training.pretraining.stage import train_stage
+from training.pretraining.stages import Stage
+from training.pretraining.stages import plan_stages
+
+
+def train(
+    recipe: PretrainingRecipe,
+    run: RunDirectory,
+    data: PretrainingData,
+    strategy: tf.distribute.Strategy,
+    start: keras_hub.models.MaskedLM | None,
+    signals: Signals,
+) -> dict:
+    """Trains the stages that are not yet done, and writes the results.
+
+    Args:
+        recipe: `PretrainingRecipe`.
+        run: Its directory, which holds the data.
+        data: `PretrainingData`.
+        strategy: `tf.distribute.Strategy`.
+        start: The model to go on from, or None.
+        signals: `Signals` that may end it before.
+
+    Returns:
+        The results, as JSON takes them.
+    """
+    unigram = data.unigram_perplexity()
+    print(
+        f"{len(data.train):,} sequences to train on, {len(data.held_out):,} "
+        f"held out, unigram perplexity {unigram:.2f}"
+    )
+    stages = plan_stages(recipe)
+    checkpoints = [_open_checkpoint(recipe, run, stage) for stage in stages]
+    reached = max(
+        (i for i, checkpoint in enumerate(checkpoints) if checkpoint.latest),
+        default=0,
+    )
+    model, finished = start, []
+    for stage, checkpoint in list(zip(stages, checkpoints))[reached:]:
+        start, model = model, build_model(recipe, data, strategy, stage, model)
+        compile_model(model, recipe, stage.steps)
+        evaluator = MaskedLMEvaluator(model)
+        if checkpoint.latest:
+            checkpoint.restore(model)
+            finished = checkpoint.state.finished
+            print(
+                f"Stage {len(finished) + 1}, {stage.name}, goes on after "
+                f"{checkpoint.step:,} of {stage.steps:,} steps"
+            )
+        else:
+            if start is not None:
+                skip = recipe.skipped_weights()
+                print(copy_matching_weights(start, model, skip))
+            print(
+                f"Stage {len(finished) + 1}, {stage.name}: {stage.steps:,} "
+                "steps"
+            )
+            _begin_stage(model, evaluator, data, stage, checkpoint, finished)
+        # What has been saved again is all that it takes to go on.
+        if is_chief(strategy):
+            for earlier in checkpoints[: checkpoints.index(checkpoint)]:
+                shutil.rmtree(earlier.directory, ignore_errors=True)
+        evaluation = train_stage(
+            model,
+            evaluator,
+            data,
+            stage,
+            checkpoint=checkpoint,
+            signals=signals,
+            run=run,
+            writes=is_chief(strategy),
+        )
+        progress = checkpoint.state
+        finished = [
+            *finished,
+            {
+                "name": stage.name,
+                "perplexity_before": progress.perplexity_before,
+                **progress.figures,
+                **evaluation.figures(),
+            },
+        ]
+
+    results = {
+        "unigram_perplexity": unigram,
+        "num_slots": recipe.num_sub_keys**2,
+        "devices": recipe.devices,
+        "precision": recipe.precision,
+        "stages": finished,
+    }
+    table = format_results(results)
+    if is_chief(strategy):
+        _write_losses(run, evaluation)
+        run.write_results(results, table)
+    print(f"\n{table}\n\nThe model is in {run.last}.")
+    return results
+
+
+def _open_checkpoint(recipe, run, stage: Stage):
+    return TrainingCheckpoint(
+        run.stage_checkpoints(stage.label),
+        every=recipe.checkpoint_every,
+        keep=recipe.keep_checkpoints,
+        state=StageProgress(),
+    )
+
+
+def _begin_stage(model, evaluator, data, stage, checkpoint, finished):
+    """Evaluates the model before a stage and writes its first checkpoint."""
+    # Of a model that knows nothing it says nothing.
+    before = None
+    if not stage.has_fresh_weights:
+        before = evaluate_held_out(evaluator, data).perplexity
+        if finished and stage.block != "ffn":
+            print(
+                "Held-out perplexity: "
+                f"{finished[-1]['perplexity']:.2f} without memory, "
+                f"{before:.2f} right after adding it ({stage.block})"
+            )
+    checkpoint.state = StageProgress(
+        finished=finished, perplexity_before=before
+    )
+    checkpoint.set_model(model)
+    checkpoint.save()
+
+
+def _write_losses(run, evaluation):
+    with replacing_file(run.held_out_losses) as partial:
+        with open(partial, "wb") as file:
+            np.savez(file, nll=evaluation.nll, tokens=evaluation.tokens)
