@@ -1,8 +1,12 @@
 """What is compared, and how closely."""
 
+import inspect
+
 import keras
 import numpy as np
 import tensorflow as tf
+
+from tests.contracts import check_config_round_trip
 
 # A softmax, or a batch norm, takes out what is added to all alike. (The last
 # two are those of question answerers.)
@@ -24,6 +28,22 @@ def same_outputs(actual, expected, tolerance=1e-5):
         one, other = (np.asarray(tf.cast(x, "float64")) for x in (one, other))
         assert np.isfinite(other).all() and np.ptp(other) > 1e-3
         np.testing.assert_allclose(one, other, rtol=0, atol=tolerance)
+
+
+def check_config(thing):
+    """The round trip of a configuration, which has every argument.
+
+    One that is missing would come back as its default.
+    """
+    arguments = inspect.signature(type(thing).__init__).parameters.values()
+    config = thing.get_config()
+    for argument in arguments:
+        if argument.name not in ("self", "dtype") and (
+            argument.kind is argument.POSITIONAL_OR_KEYWORD
+            or argument.kind is argument.KEYWORD_ONLY
+        ):
+            assert argument.name in config
+    return check_config_round_trip(thing)
 
 
 def right_or_refused(compiled, eager):

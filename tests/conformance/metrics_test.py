@@ -13,8 +13,8 @@ from keras_pkm.metrics import ClassMemoryUsage
 from keras_pkm.metrics import MatthewsCorrelation
 from keras_pkm.metrics import MemoryStaleness
 from keras_pkm.metrics import MemoryUsage
+from tests.conformance.comparing import check_config
 from tests.conformance.known_defects import cases
-from tests.contracts import check_config_round_trip
 
 
 @dataclasses.dataclass(frozen=True)
@@ -94,7 +94,7 @@ def assert_same(actual, wanted):
 @each
 def test_config(name):
     metric = METRICS[name].make()
-    check_config_round_trip(metric)
+    check_config(metric)
     written = json.dumps(keras.saving.serialize_keras_object(metric))
     copy = keras.saving.deserialize_keras_object(json.loads(written))
     assert type(copy) is type(metric)
