@@ -192,13 +192,19 @@ class RunDirectory:
             UserError: there is none yet.
         """
         best = self.read_results(flag).get("best_model")
+        if best is None and "task" in self.read_recipe(flag):
+            raise UserError(
+                f"{flag} must be a fine-tuning run that has ended, but "
+                f"'{self.root}' has no best model yet: go on with it, or pass "
+                "one of its seed-N/best"
+            )
         for name in (best,) if best else models:
             if (self.root / name / "config.json").exists():
                 return self.root / name
         raise UserError(
             f"{flag} must be a run that has saved a model, but '{self.root}' "
-            f"has none in {best or ' or '.join(models)} yet: go on with it, "
-            "or pass the preset of one of its seeds"
+            f"has none in {best or ' or '.join(models)} yet: go on with it "
+            "first"
         )
 
     def check(self, recipe: Any) -> None:

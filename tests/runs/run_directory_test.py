@@ -6,6 +6,7 @@ import pytest
 
 from keras_pkm.runs.presets import save_preset
 from keras_pkm.runs.run_directory import RunDirectory
+from keras_pkm.runs.run_directory import find_preset
 from keras_pkm.runs.user_error import UserError
 from training.pretraining.recipe import RECIPES
 
@@ -90,3 +91,30 @@ def test_create_where_nothing_can_be_written(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(UserError, match="--run-dir"):
         RunDirectory(tmp_path / "file" / "run").create(RECIPES["laptop"], None)
+
+
+def test_the_model_of_a_run(tmp_path):
+    run = RunDirectory(tmp_path)
+    assert not run.is_run
+    run.recipe.write_text('{"corpus": "python-docs"}')
+    assert run.is_pretraining_run
+    with pytest.raises(UserError, match="none in best or last or plain yet"):
+        run.find_model()
+    # A run that has not ended may have no best model yet.
+    for model in (run.plain, run.last, run.best):
+        model.mkdir()
+        (model / "config.json").write_text("{}")
+        assert run.find_model() == model
+    assert run.find_model(models=("last",)) == run.last
+    assert find_preset(str(tmp_path)) == str(run.best)
+    assert find_preset("bert_tiny_en_uncased") == "bert_tiny_en_uncased"
+
+    run.recipe.write_text('{"task": "sst2"}')
+    assert not run.is_pretraining_run
+    with pytest.raises(UserError, match="--init-from must be a fine-tuning"):
+        run.find_model("--init-from")
+    best = run.seed(3).best
+    best.mkdir(parents=True)
+    (best / "config.json").write_text("{}")
+    run.results.write_text(f'{{"best_model": "{run.name_of(best)}"}}')
+    assert run.find_model() == best
