@@ -2,18 +2,33 @@
 
 import keras_hub
 import numpy as np
+import pytest
 import tensorflow as tf
 
 from export.saved_model import main
+from tests.training.tiny_run import build_tiny_run
+from tests.training.tiny_run import open_tiny_run
 
 
-def test_preset_and_export_agree(tiny_run, tmp_path):
+def test_bfloat16(tiny_run, tmp_path):
     assert tiny_run.files.read_recipe()["precision"] == "mixed_bfloat16"
-    out = tmp_path / "out"
-    args = f"--model {tiny_run.path} --what encoder --out {out}"
+    check_that_preset_and_export_agree(tiny_run, tmp_path / "out")
+
+
+@pytest.mark.slow
+def test_float16(tmp_path):
+    """With loss scaling, in a run of its own."""
+    build_tiny_run(tmp_path, "--precision", "mixed_float16")
+    run = open_tiny_run(tmp_path)
+    assert run.files.read_recipe()["precision"] == "mixed_float16"
+    check_that_preset_and_export_agree(run, tmp_path / "out")
+
+
+def check_that_preset_and_export_agree(run, out):
+    args = f"--model {run.path} --what encoder --out {out}"
     assert main(args.split()) == 0
     model = tf.saved_model.load(str(out))
-    task = keras_hub.models.MaskedLM.from_preset(str(tiny_run.files.best))
+    task = keras_hub.models.MaskedLM.from_preset(str(run.files.best))
     x = {
         "token_ids": np.array([[2, 7, 8, 9, 3]], "int32"),
         "padding_mask": np.array([[1, 1, 1, 1, 0]], "int32"),

@@ -54,10 +54,10 @@ class TinyRun:
         return self.root / "glue"
 
 
-def build_tiny_run(root):
+def build_tiny_run(root, *flags):
     """Runs the command as users do, in a process of its own."""
     corpus = write_corpus(root / "corpus.txt")
-    args = ["--strategy", "mirrored", "--corpus", corpus, *TINY]
+    args = ["--strategy", "mirrored", "--corpus", corpus, *TINY, *flags]
     done = subprocess.run(
         [sys.executable, str(ROOT / "training" / "pretrain.py"), *args]
         + ["--run-dir", str(root / "run")],
