@@ -83,7 +83,6 @@ def test_the_run_directory_is_enough(tiny_run):
 @pytest.mark.parametrize("source", ["run", "preset"])
 def test_init_from(tiny_run, train, source):
     start = tiny_run.path if source == "run" else tiny_run.files.plain
-    # Its sequences are longer: where they begin is where the other ended.
     (stage,) = train("--init-from", str(start))["stages"]
     assert stage["name"] == "+Init resm"
     old = tiny_run.files.read_results()["stages"]
