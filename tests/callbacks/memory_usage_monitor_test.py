@@ -12,6 +12,7 @@ from keras_pkm.optimizers import PKMAdam
 from tests.contracts import fresh_rng
 from tests.models.tiny import masked_batch
 from tests.models.tiny import tiny_masked_lm
+from tests.modes import eager_and_graph
 
 
 @pytest.fixture
@@ -20,17 +21,16 @@ def held_out():
     return tf.data.Dataset.from_tensor_slices(batch).batch(4)
 
 
-def new_task(*rates):
-    """Steps are taken eagerly: these tests need but a few."""
+def new_task(eager, *rates):
     task = tiny_masked_lm(num_layers=2, memory_layers=(1, 2))
     task.backbone.pooled_dense.trainable = False
-    task.compile(PKMAdam(*rates), run_eagerly=True)
+    task.compile(PKMAdam(*rates), run_eagerly=eager)
     return task
 
 
 @pytest.fixture
-def task():
-    return new_task()
+def task(eager):
+    return new_task(eager)
 
 
 def fit(task, callback, epochs=2, steps=3):
@@ -41,6 +41,7 @@ def fit(task, callback, epochs=2, steps=3):
     )
 
 
+@eager_and_graph
 def test_measures_into_logs_csv_and_tensorboard(task, held_out, tmp_path):
     monitor = MemoryUsageMonitor(
         held_out,
@@ -70,11 +71,12 @@ def test_measures_into_logs_csv_and_tensorboard(task, held_out, tmp_path):
         assert steps[f"memory_2_{name}"] == {2, 3, 4, 6}
 
 
-def test_measuring_does_not_disturb_training(held_out):
+@eager_and_graph
+def test_measuring_does_not_disturb_training(eager, held_out):
     weights = []
     for callback in (MemoryUsageMonitor(held_out, every=1), None):
         tf.keras.utils.set_random_seed(3)
-        task = new_task(1e-2)
+        task = new_task(eager, 1e-2)
         rng = np.random.default_rng(0)
         data = tf.data.Dataset.from_tensors(masked_batch(rng)).repeat(3)
         callbacks = [callback] if callback else []
@@ -93,6 +95,7 @@ def test_errors(held_out):
         fit(task, MemoryUsageMonitor(held_out))
 
 
+@eager_and_graph
 def test_counts_and_staleness(task, held_out, tmp_path):
     monitor = MemoryUsageMonitor(held_out, every=2, counts_dir=tmp_path)
     history = fit(task, monitor).history
@@ -126,6 +129,7 @@ def test_counts_and_staleness(task, held_out, tmp_path):
         assert metric.last_steps.max() == 3
 
 
+@eager_and_graph
 def test_without_a_directory_no_counts_are_read(
     task, held_out, tmp_path, monkeypatch
 ):

@@ -6,13 +6,12 @@ import pytest
 import tensorflow as tf
 
 from keras_pkm.callbacks import TrainingCheckpoint
-from keras_pkm.models import PKMBertTextClassifier
 from keras_pkm.optimizers import LinearWarmup
 from keras_pkm.optimizers import LossScaleOptimizer
 from keras_pkm.optimizers import PKMAdam
-from tests.models.tiny import ONE_LAYER
-from tests.models.tiny import features
-from tests.models.tiny import tiny_backbone
+from tests.models.tiny import half_precision_batch
+from tests.models.tiny import half_precision_task
+from tests.modes import eager_and_graph
 
 
 class Stop(Exception):
@@ -32,9 +31,9 @@ class StopAfter(keras.callbacks.Callback):
             raise Stop
 
 
-def dataset(first, last):
+def dataset(eager, first, last):
     rngs = map(np.random.default_rng, range(first, last))
-    batches = [(features(rng), rng.integers(0, 3, 8)) for rng in rngs]
+    batches = [half_precision_batch(eager, rng) for rng in rngs]
     stacked = tf.nest.map_structure(lambda *x: np.stack(x), *batches)
     return tf.data.Dataset.from_tensor_slices(stacked)
 
@@ -42,10 +41,7 @@ def dataset(first, last):
 def new_task(strategy, eager):
     """With dropout, loss scaling, memory and a schedule of the step."""
     with strategy.scope():
-        backbone = tiny_backbone(
-            **ONE_LAYER, dropout=0.3, dtype="mixed_float16"
-        )
-        task = PKMBertTextClassifier(backbone, num_classes=3)
+        task = half_precision_task(eager, dropout=0.3)
         task.compile(
             LossScaleOptimizer(PKMAdam(LinearWarmup(0.1, 2, 9))),
             loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
@@ -65,7 +61,7 @@ def train(task, checkpoint, epoch_steps, callbacks=()):
     ):
         if checkpoint.step < steps:
             task.fit(
-                dataset(checkpoint.step, steps),
+                dataset(task.run_eagerly, checkpoint.step, steps),
                 initial_epoch=first,
                 epochs=last,
                 steps_per_epoch=length,
@@ -82,9 +78,7 @@ def state(task):
 @pytest.mark.parametrize(
     "devices, epoch_steps, every, stops", [(1, 3, 2, [3, 5]), (2, 2, 1, [1])]
 )
-@pytest.mark.parametrize(
-    "eager", [True, pytest.param(False, marks=pytest.mark.slow)]
-)
+@eager_and_graph
 def test_goes_on_exactly(
     eager, devices, epoch_steps, every, stops, mirrored, tmp_path
 ):

@@ -15,6 +15,7 @@ from tests.models.tiny import MEMORY
 from tests.models.tiny import ONE_LAYER
 from tests.models.tiny import SIZES
 from tests.models.tiny import masked_batch
+from tests.modes import eager_and_graph
 
 families = pytest.mark.parametrize("family", ["Bert", "DistilBert", "Roberta"])
 
@@ -112,15 +113,15 @@ def memory_tables(task):
 
 
 @families
-def test_masked_lm(family, tmp_path):
+@eager_and_graph
+def test_masked_lm(eager, family, tmp_path):
     """Trains, and comes back through keras-hub's own entry point."""
     task = ours(family, "MaskedLM")(with_memory(family))
     x, labels, weights = batch_for(task.backbone)
     if family == "Bert":
         task.backbone.pooled_dense.trainable = False
     before = memory_tables(task)
-    # A graph takes long to trace: `..._learns_where_to_look` has one.
-    task.compile(PKMAdam(1e-3, 1e-2), run_eagerly=True)
+    task.compile(PKMAdam(1e-3, 1e-2), run_eagerly=eager)
     task.fit(x, labels, sample_weight=weights, shuffle=False, verbose=0)
     assert len(before) == 2
     for old, new in zip(before, memory_tables(task)):
@@ -132,12 +133,13 @@ def test_masked_lm(family, tmp_path):
 
 
 @families
-def test_text_classifier(family, tmp_path):
+@eager_and_graph
+def test_text_classifier(eager, family, tmp_path):
     task = ours(family, "TextClassifier")(with_memory(family), num_classes=3)
     x = features_for(task.backbone)
     labels = fresh_rng().integers(0, 3, 8)
     task.compile(
-        PKMAdam(), loss="sparse_categorical_crossentropy", run_eagerly=True
+        PKMAdam(), loss="sparse_categorical_crossentropy", run_eagerly=eager
     )
     task.fit(x, labels, shuffle=False, verbose=0)
     task.save_to_preset(str(tmp_path))
@@ -183,7 +185,10 @@ def test_question_answerer_learns_where_to_look(family, policy):
 
 @families
 def test_question_answerer(family, tmp_path):
-    """Trains, and comes back through its own entry point."""
+    """Trains, and comes back through its own entry point.
+
+    (`..._learns_where_to_look` trains in graphs.)
+    """
     policy = "mixed_bfloat16"
     task, x, labels = question_answerer(family, dtype=policy)
     before = memory_tables(task)

@@ -16,6 +16,7 @@ from tests.models.tiny import SIZES
 from tests.models.tiny import features
 from tests.models.tiny import masked_batch
 from tests.models.tiny import tiny_backbone
+from tests.modes import eager_and_graph
 
 BASE = {
     "vocabulary_size": 30_522,
@@ -209,13 +210,14 @@ def test_unknown_block():
         tiny_backbone(memory_block="memory")
 
 
-def test_tasks_of_keras_hub_accept_it():
+@eager_and_graph
+def test_tasks_of_keras_hub_accept_it(eager):
     rng = fresh_rng()
     masked_lm = keras_hub.models.BertMaskedLM(tiny_backbone())
     x, labels, weights = masked_batch(rng)
     assert masked_lm(x).shape == (8, 3, 100)
     classifier = keras_hub.models.BertTextClassifier(tiny_backbone(), 4)
-    classifier.run_eagerly = True
+    classifier.run_eagerly = eager
     classifier.fit(
         features(rng),
         rng.integers(0, 4, 8),

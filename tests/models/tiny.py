@@ -4,6 +4,7 @@ import numpy as np
 
 from keras_pkm.models import PKMBertBackbone
 from keras_pkm.models import PKMBertMaskedLM
+from keras_pkm.models import PKMBertTextClassifier
 
 SIZES = {
     "vocabulary_size": 100,
@@ -48,3 +49,23 @@ def masked_batch(rng, batch=8, length=12, masks=3):
     labels = rng.integers(0, 100, (batch, masks))
     weights = (rng.random((batch, masks)) < 0.8).astype("float32")
     return x, labels, weights
+
+
+def half_precision_task(eager, **kwargs):
+    """A masked LM of one layer, or a classifier if steps are eager.
+
+    keras-hub's masked-LM head fails eagerly in half precision.
+    """
+    kwargs = {**ONE_LAYER, "dtype": "mixed_float16", **kwargs}
+    if eager:
+        return PKMBertTextClassifier(tiny_backbone(**kwargs), num_classes=3)
+    task = tiny_masked_lm(**kwargs)
+    task.backbone.pooled_dense.trainable = False
+    return task
+
+
+def half_precision_batch(eager, rng):
+    """A batch for the `half_precision_task`."""
+    if eager:
+        return features(rng), rng.integers(0, 3, 8)
+    return masked_batch(rng)

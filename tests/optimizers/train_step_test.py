@@ -46,8 +46,6 @@ def test_two_devices_train_as_one(mirrored, options):
     rng = fresh_rng()
     batches = [masked_batch(rng) for _ in range(5)]
     one = compiled_task(tf.distribute.get_strategy(), **options)
-    # One device without a graph, two with one.
-    one.run_eagerly = True
     two = compiled_task(mirrored, **options)
     assert trained_alike(one, two, batches, 1e-5) > 25
 

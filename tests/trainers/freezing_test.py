@@ -10,6 +10,7 @@ from tests.models.tiny import ONE_LAYER
 from tests.models.tiny import SIZES
 from tests.models.tiny import features
 from tests.models.tiny import tiny_backbone
+from tests.modes import eager_and_graph
 
 # The weights of each part; batch norm's moving statistics are weights, too.
 PATHS = {
@@ -24,7 +25,8 @@ PATHS = {
     [(), ("values",), ("keys",), ("queries",), ("values", "keys", "queries")],
 )
 @pytest.mark.parametrize("block", ["pkm", "resm"])
-def test_frozen_parts_stay_bit_for_bit(parts, block):
+@eager_and_graph
+def test_frozen_parts_stay_bit_for_bit(eager, parts, block):
     task = PKMBertTextClassifier(
         tiny_backbone(memory_block=block, **ONE_LAYER), num_classes=2
     )
@@ -33,7 +35,7 @@ def test_frozen_parts_stay_bit_for_bit(parts, block):
     task.compile(
         PKMAdam(1e-2, 1e-1, weight_decay=0.1, **pattern),
         loss="sparse_categorical_crossentropy",
-        run_eagerly=True,
+        run_eagerly=eager,
     )
     rng = fresh_rng()
     memory = {

@@ -5,23 +5,22 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_pkm.models import PKMBertTextClassifier
 from keras_pkm.optimizers import LossScaleOptimizer
 from keras_pkm.optimizers import PKMAdam
 from tests.contracts import fresh_rng
 from tests.models.tiny import MEMORY
 from tests.models.tiny import ONE_LAYER
-from tests.models.tiny import features
+from tests.models.tiny import half_precision_batch
+from tests.models.tiny import half_precision_task
 from tests.models.tiny import masked_batch
-from tests.models.tiny import tiny_backbone
 from tests.models.tiny import tiny_masked_lm
+from tests.modes import eager_and_graph
 
 
-def trained(strategy, batches, parts, normalization="layer", **options):
-    """A task after a step for each batch, and the logs of the last epoch.
-
-    One device computes eagerly; two do it in a graph.
-    """
+def trained(
+    strategy, batches, parts, eager=False, normalization="layer", **options
+):
+    """A task after a step for each batch, and the logs of the last epoch."""
     keras.utils.set_random_seed(1)
     with strategy.scope():
         task = tiny_masked_lm(
@@ -32,7 +31,7 @@ def trained(strategy, batches, parts, normalization="layer", **options):
         task.compile(
             PKMAdam(1e-3, 1e-2, **options),
             weighted_metrics=["sparse_categorical_accuracy"],
-            run_eagerly=strategy.num_replicas_in_sync == 1,
+            run_eagerly=eager,
         )
     task.accumulation_steps = parts
     stacked = tf.nest.map_structure(lambda *x: np.stack(x), *batches)
@@ -41,24 +40,29 @@ def trained(strategy, batches, parts, normalization="layer", **options):
     return task, history.history
 
 
+def slow(*values):
+    return pytest.param(*values, marks=pytest.mark.slow)
+
+
 @pytest.mark.parametrize(
-    "devices, num_parts, options",
+    "eager, devices, num_parts, options",
     [
-        (1, 4, {}),
-        (2, 2, {"global_clipnorm": 0.05}),
-        pytest.param(
-            *(2, 4, {"global_clipnorm": 0.05}), marks=pytest.mark.slow
-        ),
+        (True, 1, 4, {}),
+        slow(False, 1, 4, {}),
+        (False, 2, 2, {"global_clipnorm": 0.05}),
+        slow(False, 2, 4, {"global_clipnorm": 0.05}),
     ],
 )
-def test_parts_train_as_the_whole(devices, num_parts, options, mirrored):
+def test_parts_train_as_the_whole(eager, devices, num_parts, options, mirrored):
     rng = fresh_rng()
     batches = [masked_batch(rng, batch=16) for _ in range(3)]
     one = tf.distribute.get_strategy()
-    whole, expected_logs = trained(one, batches, 1, **options)
-    parts, logs = trained(
-        mirrored if devices == 2 else one, batches, num_parts, **options
+    strategy = mirrored if devices == 2 else one
+    # The whole is trained in a graph in the slow tier alone.
+    whole, expected_logs = trained(
+        one, batches, 1, eager or num_parts == 2, **options
     )
+    parts, logs = trained(strategy, batches, num_parts, eager, **options)
     for expected, actual in zip(whole.weights, parts.weights):
         if "query_projection/bias" in expected.path:
             continue  # shifts all of a query: softmax does not see it
@@ -72,36 +76,34 @@ def test_parts_train_as_the_whole(devices, num_parts, options, mirrored):
     assert parts.optimizer.iterations == len(batches)
 
 
-def test_a_bad_part_skips_the_step():
+@eager_and_graph
+def test_a_bad_part_skips_the_step(eager):
     rng = fresh_rng()
     good, bad = masked_batch(rng, batch=8), masked_batch(rng, batch=8)
     bad[2][5, 0] = np.nan
     one = tf.distribute.get_strategy()
-    expected, _ = trained(one, [good], 4, "batch")
-    actual, _ = trained(one, [good, bad], 4, "batch")
+    expected, _ = trained(one, [good], 4, eager, "batch")
+    actual, _ = trained(one, [good, bad], 4, eager, "batch")
     for old, new in zip(expected.weights, actual.weights):
         np.testing.assert_array_equal(old, new, err_msg=old.path)
 
 
-def test_under_loss_scaling():
-    rng = fresh_rng()
-    x, labels = features(rng), rng.integers(0, 3, 8)
+@eager_and_graph
+def test_under_loss_scaling(eager):
+    batch = half_precision_batch(eager, fresh_rng())
     kernels = []
     for parts in (1, 2):
         keras.utils.set_random_seed(1)
-        backbone = tiny_backbone(
-            **ONE_LAYER,
-            memory={**MEMORY, "query_normalization": "layer"},
-            dtype="mixed_float16",
+        task = half_precision_task(
+            eager, memory={**MEMORY, "query_normalization": "layer"}
         )
-        task = PKMBertTextClassifier(backbone, num_classes=3)
         task.compile(
             LossScaleOptimizer(PKMAdam(1e-3), initial_scale=256.0),
             loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
-            run_eagerly=True,
+            run_eagerly=eager,
         )
         task.accumulation_steps = parts
-        data = tf.data.Dataset.from_tensors((x, labels))
+        data = tf.data.Dataset.from_tensors(batch)
         task.fit(data, shuffle=False, verbose=0)
         assert task.optimizer.iterations == 1
         kernels.append(np.array(task.backbone.transformer_layers[0].weights[0]))
