@@ -177,7 +177,10 @@ def best_spans(
             tf.cast(windows.examples, "int64"),
             tf.cast(count, "int64"),
         ).merge_dims(1, 2)
-        return rows.to_tensor(default)
+        # A column more: without questions there is none.
+        return tf.pad(
+            rows.to_tensor(default), [[0, 0], [0, 1]], constant_values=default
+        )
 
     logits = of_questions(logits, lowest)
     answers = tf.argmax(logits, 1, "int32")

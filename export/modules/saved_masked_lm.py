@@ -56,6 +56,10 @@ class SavedMaskedLM(tf.train.Checkpoint):
 
         @tf.function(input_signature=[SENTENCES], autograph=False)
         def call(sentences):
+            count = tf.size(sentences)
+            # Keras cannot gather from no rows at all.
+            no_rows = tf.cast(tf.equal(count, 0), "int32")
+            sentences = tf.concat([sentences, tf.fill([no_rows], "")], 0)
             inputs = inputs_of(sentences)
             is_mask = inputs["input_word_ids"] == special.mask
             places = tf.RaggedTensor.from_value_rowids(
@@ -72,8 +76,10 @@ class SavedMaskedLM(tf.train.Checkpoint):
                 tf.nn.softmax(tf.cast(logits, "float32")), best
             )
             return {
-                "tokens": tf.where(there, tf.gather(vocabulary, ids), ""),
-                "scores": tf.where(there, scores, 0.0),
+                "tokens": tf.where(there, tf.gather(vocabulary, ids), "")[
+                    :count
+                ],
+                "scores": tf.where(there, scores, 0.0)[:count],
             }
 
         self.__call__ = call

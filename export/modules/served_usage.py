@@ -1,12 +1,14 @@
 """Measures how an exported model uses its memories."""
 
 import dataclasses
+import pathlib
 
 from tqdm import tqdm
 
 from export.smaller.text_inputs import read_lines
 from keras_pkm.probing.served_model import ServedModel
 from keras_pkm.probing.usage_counter import UsageCounter
+from keras_pkm.runs.checksums import check_unchanged
 from keras_pkm.runs.user_error import UserError
 
 
@@ -42,6 +44,8 @@ def measure_usage(recipe: UsageRecipe) -> tuple[dict, int]:
         raise UserError(
             f"--batch-size must be at least 1, received {recipe.batch_size}"
         )
+    for path in filter(None, (recipe.model, recipe.preprocessor)):
+        check_unchanged(pathlib.Path(path), "--model, or --preprocessor,")
     try:
         model = ServedModel(recipe.model, recipe.preprocessor)
     except ValueError as error:

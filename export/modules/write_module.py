@@ -6,6 +6,7 @@ import tensorflow as tf
 
 from export.trained.recipe import ExportRecipe
 from export.trained.source import Source
+from keras_pkm.runs.checksums import seal_directory
 from keras_pkm.runs.user_error import UserError
 from keras_pkm.runs.whole_files import new_directory
 
@@ -34,6 +35,7 @@ def write_module(
         with new_directory(out) as partial:
             tf.saved_model.save(module, str(partial), module.signatures_to_save)
             (partial / "README.md").write_text(card, encoding="utf-8")
+            seal_directory(partial)
     except OSError as error:
         raise UserError(
             f"--out must be a directory that can be written, received "

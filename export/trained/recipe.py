@@ -7,6 +7,7 @@ import dataclasses
 import pathlib
 
 from export.graph.value_tables import DTYPES
+from keras_pkm.runs.outputs import check_output_directory
 from keras_pkm.runs.user_error import UserError
 
 KINDS = ("encoder", "preprocessor", "mlm", "classifier", "qa")
@@ -75,18 +76,7 @@ class ExportRecipe:
                 "--keep-top needs text whose reads are counted: pass "
                 "--prune-unused FILE"
             )
-        out = pathlib.Path(self.out)
-        try:
-            if out.exists() and any(out.iterdir()):
-                raise UserError(
-                    f"--out must be new or empty, but '{out}' is not: pass "
-                    "another directory, or remove it"
-                )
-        except OSError as error:
-            raise UserError(
-                f"--out must be a directory, received '{out}' "
-                f"({error.strerror}): pass another one"
-            ) from error
+        check_output_directory(pathlib.Path(self.out), "--out")
 
     def _wrong(self, field, rule):
         flag = field.replace("_", "-")

@@ -6,6 +6,7 @@ import pathlib
 import keras
 import keras_hub
 
+from keras_pkm.runs.checksums import check_unchanged
 from keras_pkm.runs.json_files import read_json
 from keras_pkm.runs.presets import load_preset_tokenizer
 from keras_pkm.runs.run_directory import RunDirectory
@@ -58,6 +59,7 @@ class Source:
                 f"'{source.path}' has no config.json: pass a run's directory, "
                 "or save a preset with `save_to_preset`"
             )
+        check_unchanged(source.path, "--model")
         return source
 
     def load_backbone(self) -> keras_hub.models.Backbone:
@@ -117,8 +119,8 @@ class Source:
     def _load(self, from_preset):
         try:
             return from_preset(str(self.path))
-        # keras-hub raises many kinds for files that it cannot use.
-        except (ValueError, OSError, ImportError, KeyError) as error:
+        # keras-hub raises any kind for files that it cannot use.
+        except Exception as error:
             reason = " ".join(str(error).split())[:300]
             raise UserError(
                 f"--model must be a run or a preset that can be loaded, "

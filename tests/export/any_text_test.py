@@ -42,7 +42,7 @@ def loaded(exports):
 
 
 def check(loaded, texts):
-    text = tf.constant(texts)
+    text = tf.constant(texts, tf.string)
     for kind, names in (
         ("mlm", ["sentences"]),
         ("classifier", ["text", "text_pair"]),
@@ -59,7 +59,7 @@ def check(loaded, texts):
                 answer.decode()
 
 
-@settings(deadline=None, max_examples=4)
+@settings(deadline=None, max_examples=2)
 @given(texts=_TEXTS)
 def test_some_text(loaded, texts):
     check(loaded, texts)
@@ -75,3 +75,7 @@ def test_any_text(loaded, texts):
 def test_long_text(loaded):
     long = ["the quick brown fox " * 5_000, "日本語" * 11_000, "x" * 100_000]
     check(loaded, [text.encode() for text in [*long, ""]])
+
+
+def test_no_text(loaded):
+    check(loaded, [])

@@ -1,20 +1,48 @@
 """Checks of the numbers that flags give."""
 
+import dataclasses
+import math
 from typing import Any
 
 from keras_pkm.runs.user_error import UserError
 
+# What numpy, and therefore `keras.utils.set_random_seed`, takes.
+_SEEDS = 2**32
 
-def check_at_least(recipe: Any, **lowest: float) -> None:
-    """Checks that fields of a recipe are at least so large, or `None`.
+
+def check_numbers(recipe: Any, **lowest: float) -> None:
+    """Checks that all numbers are finite, seeds possible, and some not small.
+
+    Args:
+        recipe: A dataclass.
+        **lowest: For fields of the recipe, the least that they may be. Those
+            that are `None` are not checked.
 
     Raises:
-        UserError: one of them is smaller.
+        UserError: a number is out of range.
     """
+    for field in dataclasses.fields(recipe):
+        value = getattr(recipe, field.name)
+        if isinstance(value, float) and not math.isfinite(value):
+            raise out_of_range(recipe, field.name, "a finite number")
+        if field.name == "seed" and not 0 <= value < _SEEDS:
+            raise out_of_range(recipe, "seed", f"from 0 to {_SEEDS - 1}")
     for name, low in lowest.items():
         value = getattr(recipe, name)
         if value is not None and value < low:
             raise out_of_range(recipe, name, f"at least {low}")
+
+
+def check_above_0(recipe: Any, *names: str) -> None:
+    """Checks that fields of a recipe are above 0, or `None`.
+
+    Raises:
+        UserError: one of them is not.
+    """
+    for name in names:
+        value = getattr(recipe, name)
+        if value is not None and not value > 0:
+            raise out_of_range(recipe, name, "above 0")
 
 
 def check_from_0_to_1(recipe: Any, *names: str) -> None:

@@ -49,6 +49,21 @@ class BadRows:
             )
         self.rows.append(row)
 
+    def nothing_left(self, path: pathlib.Path | str, what: str) -> UserError:
+        """Returns the error that a file has nothing that can be used.
+
+        Args:
+            path: The file.
+            what: What it must hold, such as "questions".
+        """
+        of_this_file = [row for row in self.rows if str(row.path) == str(path)]
+        if not of_this_file:
+            return UserError(f"{path} must hold {what}, but has none")
+        return UserError(
+            f"{path} must hold {what}, but all {len(of_this_file):,} were left "
+            f"out by --skip-bad-rows, the first as: {of_this_file[0]}"
+        )
+
     def report(self, shown: int = 20) -> str:
         """Returns how many rows were left out, and the first of them."""
         lines = [f"{len(self.rows):,} bad rows were left out:"]

@@ -4,6 +4,7 @@ Read from GLUE's own directory of TSV files or from TensorFlow Datasets, with
 the same result.
 """
 
+import codecs
 import dataclasses
 import pathlib
 
@@ -167,19 +168,18 @@ def read_tsv(
         UserError: it cannot be read, a column is missing, or it has no row.
     """
     try:
-        # Only newlines end a row; a carriage return before one is dropped.
-        text = path.read_bytes().decode("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or f"not UTF-8, {error}"
+        content = path.read_bytes().removeprefix(codecs.BOM_UTF8)
+    except OSError as error:
         raise UserError(
             f"{path} must be GLUE's {task.title} file, but cannot be read "
-            f"({reason}): pass GLUE's own directory"
+            f"({error.strerror}): pass GLUE's own directory"
         ) from error
-    lines = [line.removesuffix("\r") for line in text.split("\n")]
+    # Only newlines end a row; a carriage return before one is dropped.
+    lines = [line.removesuffix(b"\r") for line in content.split(b"\n")]
     first = 1
     header = task.header
     if header is None:
-        header = tuple(lines[0].split("\t"))
+        header = tuple(lines[0].decode(errors="replace").split("\t"))
         lines, first = lines[1:], 2
     if missing := [
         name for name in (*task.columns, task.label) if name not in header
@@ -191,10 +191,16 @@ def read_tsv(
     places = [header.index(name) for name in task.columns]
     label_place = header.index(task.label)
     texts, labels = tuple([] for _ in places), []
-    for number, line in enumerate(lines, first):
-        if not line and number == first + len(lines) - 1:
+    for number, row in enumerate(lines, first):
+        if not row and number == first + len(lines) - 1:
             continue  # what follows the last newline
-        cells = line.split("\t")
+        try:
+            cells = row.decode().split("\t")
+        except UnicodeDecodeError as error:
+            bad_rows.add(
+                path, f"line {number}", f"a row must be UTF-8: {error}"
+            )
+            continue
         reason = None
         # GLUE's training sets have columns that its dev sets lack.
         if len(cells) != len(header):
@@ -216,7 +222,7 @@ def read_tsv(
         for column, place in zip(texts, places):
             column.append(cells[place])
         labels.append(task.labels.index(cells[label_place]))
-    return _examples(path, texts, labels)
+    return _examples(path, texts, labels, bad_rows)
 
 
 def _load_tfds(task, data_dir, bad_rows):
@@ -242,11 +248,13 @@ def _load_tfds(task, data_dir, bad_rows):
                 column.append(row[name].decode("utf-8"))
             labels.append(row["label"])
         name = "train" if suffix is None else f"dev{suffix}"
-        examples[name] = _examples(f"{task.tfds}, {split}", texts, labels)
+        examples[name] = _examples(
+            f"{task.tfds}, {split}", texts, labels, bad_rows
+        )
     return examples
 
 
-def _examples(path, texts, labels):
+def _examples(path, texts, labels, bad_rows):
     if not labels:
-        raise UserError(f"{path} must hold examples, but has none")
+        raise bad_rows.nothing_left(path, "examples")
     return GlueExamples(texts, np.array(labels, "int32"))

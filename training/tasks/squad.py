@@ -35,14 +35,61 @@ def read_squad(path: pathlib.Path, bad_rows: BadRows) -> list[SquadExample]:
 
     Args:
         path: The JSON file.
-        bad_rows: takes questions that cannot be used.
+        bad_rows: takes questions, and parts of the file, that cannot be used.
 
     Raises:
         UserError: it cannot be read as SQuAD 1.1, or has no question.
     """
     path = pathlib.Path(path)
+    examples = {}
+    for place, entry, context in _read_entries(path, bad_rows):
+        try:
+            example = _make_example(entry, context)
+            if example.id in examples:
+                raise _FaultError("its id must be its own, but another has it")
+            examples[example.id] = example
+        except _FaultError as fault:
+            bad_rows.add(path, place, str(fault))
+    if not examples:
+        raise bad_rows.nothing_left(path, "questions")
+    return list(examples.values())
+
+
+class _FaultError(Exception):
+    """What is wrong with a part of a file."""
+
+
+def _read_entries(path, bad_rows):
+    """Yields each question's entry, with its place and its paragraph."""
+    for a, article in enumerate(_read_articles(path), 1):
+        place = f"article {a}"
+        try:
+            paragraphs = _get(article, "paragraphs", list)
+        except _FaultError as fault:
+            bad_rows.add(path, place, str(fault))
+            continue
+        for p, paragraph in enumerate(paragraphs, 1):
+            place = f"article {a}, paragraph {p}"
+            try:
+                context = _get(paragraph, "context", str)
+                entries = _get(paragraph, "qas", list)
+            except _FaultError as fault:
+                bad_rows.add(path, place, str(fault))
+                continue
+            for q, entry in enumerate(entries, 1):
+                number = entry.get("id") if isinstance(entry, dict) else None
+                known = isinstance(number, str)
+                yield (
+                    f"question {number}" if known else f"{place}, question {q}",
+                    entry,
+                    context,
+                )
+
+
+def _read_articles(path):
     try:
-        articles = json.loads(path.read_text(encoding="utf-8"))["data"]
+        text = path.read_text(encoding="utf-8-sig")
+        return _get(json.loads(text), "data", list)
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or f"not UTF-8, {error}"
         raise UserError(f"{path} cannot be read ({reason}): {_OWN}") from error
@@ -52,39 +99,52 @@ def read_squad(path: pathlib.Path, bad_rows: BadRows) -> list[SquadExample]:
             f"JSON, received something else ({error.msg}), as in a file that "
             f"was not copied whole: {_OWN}"
         ) from error
-    except (KeyError, TypeError) as error:
+    except (_FaultError, RecursionError) as error:
         raise UserError(
-            f"{path} must hold an object with the entry 'data': {_OWN}"
+            f"{path} must have SQuAD 1.1's layout ({error}): {_OWN}"
         ) from error
-    examples = []
+
+
+def _make_example(entry, context):
+    answers = [
+        (_get(answer, "text", str), _get(answer, "answer_start", int))
+        for answer in _get(entry, "answers", list)
+    ]
+    example = SquadExample(
+        id=_get(entry, "id", str),
+        question=_get(entry, "question", str),
+        context=context,
+        answers=tuple(text for text, _ in answers),
+        answer_starts=tuple(start for _, start in answers),
+    )
+    if reason := _fault(example):
+        raise _FaultError(reason)
+    return example
+
+
+_KINDS = {list: "a list", str: "a string", int: "a whole number"}
+
+
+def _get(container, name, kind):
+    """An entry of an object, of the type that SQuAD's layout has there."""
+    if not isinstance(container, dict) or name not in container:
+        raise _FaultError(f"there must be an object with the entry '{name}'")
+    value = container[name]
+    if type(value) is not kind:
+        raise _FaultError(
+            f"'{name}' must be {_KINDS[kind]}, received {str(value)[:80]!r}"
+        )
+    if kind is str and not _is_unicode(value):
+        raise _FaultError(f"'{name}' must be valid Unicode, received {value!r}")
+    return value
+
+
+def _is_unicode(text):
     try:
-        for article in articles:
-            for paragraph in article["paragraphs"]:
-                context = paragraph["context"]
-                for entry in paragraph["qas"]:
-                    example = SquadExample(
-                        id=entry["id"],
-                        question=entry["question"],
-                        context=context,
-                        answers=tuple(a["text"] for a in entry["answers"]),
-                        answer_starts=tuple(
-                            a["answer_start"] for a in entry["answers"]
-                        ),
-                    )
-                    if reason := _fault(example):
-                        bad_rows.add(path, f"question {example.id}", reason)
-                    else:
-                        examples.append(example)
-    except (KeyError, TypeError) as error:
-        raise UserError(
-            f"{path} must have SQuAD 1.1's layout (data, paragraphs, context, "
-            f"qas, id, question, answers, text, answer_start), after "
-            f"{len(examples):,} questions received an entry without {error}: "
-            f"{_OWN}"
-        ) from error
-    if not examples:
-        raise UserError(f"{path} must hold questions, but has none: {_OWN}")
-    return examples
+        text.encode()
+    except UnicodeEncodeError:  # half of a surrogate pair
+        return False
+    return True
 
 
 def _fault(example):

@@ -139,20 +139,19 @@ def _windows_of(number, example, head, paragraph, room, special, sizes):
     ids = np.array(paragraph.ids, "int32")
     offsets = np.array(paragraph.offsets, "int32").reshape(-1, 2)
     step = min(sizes.stride, room)
-    firsts = [0]
-    while firsts[-1] + room < len(ids):
-        firsts.append(firsts[-1] + step)
-    lasts = [min(first + room, len(ids)) for first in firsts]
-    middle = _most_context(firsts, lasts, len(ids))
+    middle = most_context(len(ids), room, step)
     answer = _token_span(
         offsets,
         example.answer_starts[0],
         example.answer_starts[0] + len(example.answers[0]),
     )
-    windows = Windows.empty(len(firsts), sizes.sequence_length, special.padding)
+    count = num_windows(len(ids), room, step)
+    windows = Windows.empty(count, sizes.sequence_length, special.padding)
     windows.examples[:] = number
     windows.token_ids[:, : len(head)] = head
-    for row, (first, last) in enumerate(zip(firsts, lasts)):
+    for row in range(count):
+        first = row * step
+        last = min(first + room, len(ids))
         end = len(head) + last - first
         inside = slice(len(head), end)
         windows.token_ids[row, inside] = ids[first:last]
@@ -167,19 +166,40 @@ def _windows_of(number, example, head, paragraph, room, special, sizes):
     return windows
 
 
-def _most_context(firsts, lasts, length):
-    """For each token the window that has most of the paragraph around it."""
+def most_context(length: int, room: int, step: int) -> np.ndarray:
+    """For each token the window that has most of the paragraph around it.
+
+    Windows begin every `step` tokens, up to the first that reaches the end. A
+    token's context is the smaller number of tokens to its left and to its
+    right, plus a hundredth of the window's length; of equal ones the first
+    window counts.
+
+    All windows but the last have the same length, so that one of the two whose
+    middles enclose the token is the best of them: three candidates a token.
+
+    Args:
+        length: Tokens of the paragraph.
+        room: Tokens of a window.
+        step: Tokens from one window to the next, at most `room`.
+
+    Returns:
+        int array of shape `(length,)`, the number of a window.
+    """
     tokens = np.arange(length)
-    scores = [
-        np.where(
-            (first <= tokens) & (tokens < last),
-            np.minimum(tokens - first, last - 1 - tokens)
-            + 0.01 * (last - first),
-            -1.0,
-        )
-        for first, last in zip(firsts, lasts)
-    ]
-    return np.argmax(scores, axis=0)
+    last = num_windows(length, room, step) - 1
+    before = (tokens - room // 2) // step
+    candidates = np.clip([before, before + 1, np.full(length, last)], 0, last)
+    firsts = candidates * step
+    ends = np.minimum(firsts + room, length)
+    context = np.minimum(tokens - firsts, ends - 1 - tokens)
+    scores = np.where(context < 0, -1.0, context + 0.01 * (ends - firsts))
+    best = scores == scores.max(0)
+    return np.where(best, candidates, last).min(0)
+
+
+def num_windows(length: int, room: int, step: int) -> int:
+    """Returns how many windows a paragraph takes; see `most_context`."""
+    return 1 + max(0, -(-(length - room) // step))
 
 
 def _token_span(offsets, start, end):

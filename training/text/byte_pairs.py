@@ -5,6 +5,7 @@ import pathlib
 from collections.abc import Iterable
 
 import keras_hub
+from tokenizers import Regex
 from tokenizers import Tokenizer
 from tokenizers import models
 from tokenizers import pre_tokenizers
@@ -12,6 +13,10 @@ from tokenizers import trainers
 from tqdm import tqdm
 
 from keras_pkm.runs.user_error import UserError
+
+# Longer words are trained on in pieces: training takes time that grows with the
+# square of the length.
+_PIECES = Regex(".{1,100}")
 
 SPECIAL_TOKENS = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
 
@@ -25,9 +30,9 @@ def load_byte_pairs(path: str) -> keras_hub.models.RobertaTokenizer:
     path = pathlib.Path(path)
     merges_path = path.with_name("merges.txt")
     try:
-        vocabulary = json.loads(path.read_text(encoding="utf-8"))
-        merges = merges_path.read_text(encoding="utf-8").splitlines()
-    except (OSError, ValueError) as error:
+        vocabulary = json.loads(path.read_text(encoding="utf-8-sig"))
+        merges = merges_path.read_text(encoding="utf-8-sig").splitlines()
+    except (OSError, RecursionError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise UserError(
             f"the vocabulary '{path}' cannot be read ({reason}): pass a JSON "
@@ -76,7 +81,12 @@ def train_byte_pairs(
             f"received size {size}: raise the size"
         )
     tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.ByteLevel(add_prefix_space=False),
+            pre_tokenizers.Split(_PIECES, "isolated"),
+        ]
+    )
     tokenizer.train_from_iterator(
         tqdm(documents, "Vocabulary", unit=" documents", disable=not progress),
         trainers.BpeTrainer(

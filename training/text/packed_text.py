@@ -1,7 +1,7 @@
 """From documents to a file of packed token ids, in bounded memory."""
 
 import itertools
-import os
+import pathlib
 from collections.abc import Iterable
 from collections.abc import Iterator
 
@@ -12,6 +12,7 @@ import tensorflow_text
 from tqdm import tqdm
 
 from keras_pkm.runs.user_error import UserError
+from keras_pkm.runs.whole_files import replacing_file
 from keras_pkm.text.special_tokens import SpecialTokens
 from training.text.offset_tokenizer import make_offset_tokenizer
 from training.text.sentence_packing import pack_sentences
@@ -25,7 +26,7 @@ def tokenize_and_pack(
     documents: Iterable[str],
     tokenizer: keras_hub.tokenizers.Tokenizer,
     sequence_length: int,
-    path: str,
+    path: pathlib.Path,
     progress_label: str | None = "Tokens",
     limit: int | None = None,
 ) -> np.ndarray:
@@ -37,7 +38,7 @@ def tokenize_and_pack(
         documents: iterable of str. A newline ends a sentence.
         tokenizer: that of a BERT, DistilBERT or RoBERTa of keras-hub.
         sequence_length: int. The length of a row.
-        path: str. The file: int32 rows, little-endian, padded with the
+        path: The file: int32 rows, little-endian, padded with the
             tokenizer's padding. A file that is there is replaced.
         progress_label: str or None. Stands before the progress bar, and names
             the documents in errors. Defaults to `"Tokens"`; with `None` there
@@ -65,8 +66,7 @@ def tokenize_and_pack(
         special.end,
     )
     sequences = itertools.islice(sequences, limit)
-    partial = f"{path}.partial"
-    try:
+    with replacing_file(path) as partial:
         with open(partial, "wb") as file:
             while some := list(itertools.islice(sequences, _ROWS_PER_WRITE)):
                 rows = np.full(
@@ -81,29 +81,41 @@ def tokenize_and_pack(
                 f"the corpus ({progress_label or path}) must hold a token, "
                 "but holds none: pass more text, or change the held-out share"
             )
-        os.replace(partial, path)
-    finally:
-        if os.path.exists(partial):
-            os.remove(partial)
-    return open_packed(path, sequence_length)
+    return open_packed(path, sequence_length, tokenizer.vocabulary_size())
 
 
-def open_packed(path: str, sequence_length: int) -> np.ndarray:
-    """Opens a file of `tokenize_and_pack` without reading it.
+def open_packed(
+    path: pathlib.Path, sequence_length: int, vocabulary_size: int
+) -> np.ndarray:
+    """Opens a file of `tokenize_and_pack`, and checks all of its ids.
+
+    Args:
+        path: The file.
+        sequence_length: The length of a row.
+        vocabulary_size: The number of tokens.
 
     Returns:
         A read-only memory map of shape `(rows, sequence_length)`, int32.
 
     Raises:
-        ValueError: the file is not made of rows of this length.
+        UserError: the file does not hold such rows.
     """
-    size = os.path.getsize(path)
-    if not size or size % (sequence_length * _DTYPE.itemsize):
-        raise ValueError(
-            f"`path` must hold int32 rows of `sequence_length` ids. Received: "
-            f"path={path!r} of {size} bytes, sequence_length={sequence_length}"
-        )
-    return np.memmap(path, _DTYPE, "r").reshape(-1, sequence_length)
+    try:
+        size = path.stat().st_size
+        if not size or size % (sequence_length * _DTYPE.itemsize):
+            raise ValueError(f"{size:,} bytes")
+        rows = np.memmap(path, _DTYPE, "r").reshape(-1, sequence_length)
+        for first in range(0, len(rows), _ROWS_PER_WRITE):
+            some = rows[first : first + _ROWS_PER_WRITE]
+            if not (0 <= some.min() and some.max() < vocabulary_size):
+                raise ValueError(f"an id out of range after row {first:,}")
+    except (OSError, ValueError) as error:
+        raise UserError(
+            f"'{path}' must hold rows of {sequence_length} ids from 0 to "
+            f"{vocabulary_size - 1:,}, but has {error}: put back a copy of it, "
+            "or begin anew with another --run-dir"
+        ) from error
+    return rows
 
 
 def tokenize_sentences(

@@ -64,19 +64,24 @@ def check_text_files(paths: Sequence[str]) -> None:
             text, or more than 1 % of its bytes are neither valid UTF-8 nor
             text (NUL).
     """
-    unreadable = {path: _count_unreadable(path) for path in paths}
-    unreadable = {path: count for path, count in unreadable.items() if count}
-    if unreadable:
+    places = []
+    total = 0
+    for path in paths:
+        count, line = _find_unreadable(path)
+        total += count
+        if count:
+            places.append(f"{path} (first in line {line:,})")
+    if total:
         logger.warning(
-            "%d bytes of the corpus are not valid UTF-8 (or are NUL) and are "
+            "%s bytes of the corpus are not valid UTF-8 (or are NUL) and are "
             "read as U+FFFD, in: %s",
-            sum(unreadable.values()),
-            ", ".join(unreadable),
+            f"{total:,}",
+            ", ".join(places),
         )
 
 
-def _count_unreadable(path: str) -> int:
-    """Returns how many bytes of a file are not text, or raises."""
+def _find_unreadable(path: str) -> tuple[int, int]:
+    """Returns how many bytes of a file are not text, and the first's line."""
     if not os.path.exists(path):
         raise UserError(
             f"the corpus file {path!r} does not exist: check the name, or "
@@ -88,13 +93,16 @@ def _count_unreadable(path: str) -> int:
             f"for a folder's files pass a glob such as {path.rstrip('/')}/*.txt"
         )
     decoder = codecs.getincrementaldecoder("utf-8-sig")("surrogateescape")
-    unreadable = 0
+    unreadable, line, lines = 0, 0, 1
     has_text = False
     try:
         with open(path, "rb") as file:
             size = os.fstat(file.fileno()).st_size
             while chunk := file.read(_CHUNK_BYTES):
                 text = decoder.decode(chunk)
+                if not unreadable and (first := _UNREADABLE.search(text)):
+                    line = lines + text.count("\n", 0, first.start())
+                lines += text.count("\n")
                 unreadable += len(_UNREADABLE.findall(text))
                 has_text = has_text or bool(text.strip())
     except OSError as error:
@@ -103,7 +111,10 @@ def _count_unreadable(path: str) -> int:
             "check its permissions"
         ) from error
     # What is left of a character that the end of the file cuts.
-    unreadable += len(decoder.decode(b"", final=True))
+    rest = len(decoder.decode(b"", final=True))
+    if rest and not unreadable:
+        line = lines
+    unreadable += rest
     if not has_text:
         raise UserError(
             f"the corpus file {path!r} must hold text, but is empty or only "
@@ -112,10 +123,10 @@ def _count_unreadable(path: str) -> int:
     if unreadable > _UNREADABLE_SHARE * size:
         raise UserError(
             f"the corpus file {path!r} must be UTF-8 text, but {unreadable} "
-            f"of its {size} bytes are not: convert it, or remove it from the "
-            "corpus"
+            f"of its {size} bytes are not, first in line {line:,}: convert "
+            "it, or remove it from the corpus"
         )
-    return unreadable
+    return unreadable, line
 
 
 def read_documents(paths: Sequence[str]) -> Iterator[str]:

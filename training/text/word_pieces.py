@@ -20,6 +20,9 @@ SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 # leave no room for words. BERT's own vocabulary has about as many.
 _ALPHABET_SIZE = 1000
 _WORDS_PER_LINE = 1000
+# Longer words are unknown to the tokenizer, and training takes time that grows
+# with the square of the length.
+_LONGEST_WORD = 100
 
 
 def load_vocabulary(path: str) -> list[str]:
@@ -30,7 +33,7 @@ def load_vocabulary(path: str) -> list[str]:
             missing, or a token stands there twice.
     """
     try:
-        with open(path, encoding="utf-8") as file:
+        with open(path, encoding="utf-8-sig") as file:
             tokens = [line.rstrip() for line in file.read().split("\n")]
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "not UTF-8 text"
@@ -130,7 +133,9 @@ def _count_words(documents: Iterable[str]) -> Counter:
     counts = Counter()
     for document in documents:
         text = normalizer.normalize_str(document)
-        counts.update(word for word, _ in splitter.pre_tokenize_str(text))
+        counts.update(
+            word[:_LONGEST_WORD] for word, _ in splitter.pre_tokenize_str(text)
+        )
     return counts
 
 

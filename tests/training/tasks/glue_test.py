@@ -101,8 +101,10 @@ def test_bad_bytes_and_missing_files(tmp_path):
     with pytest.raises(UserError, match="dev.tsv.*No such file.*GLUE's own"):
         read_tsv(path, GLUE["sst2"], BadRows())
     path.write_bytes(b"sentence\tlabel\nna\xefve\t1\n")
-    with pytest.raises(UserError, match="not UTF-8.*position 17"):
+    with pytest.raises(UserError, match="dev.tsv, line 2: a row must be UTF-8"):
         read_tsv(path, GLUE["sst2"], BadRows())
+    with pytest.raises(UserError, match="all 1 were left out.*must be UTF-8"):
+        read_tsv(path, GLUE["sst2"], BadRows(skip=True))
 
 
 def test_skipped_rows_are_listed(tmp_path):

@@ -46,6 +46,12 @@ def test_the_real_files(shared_data):
         (entry(answers=[("", 0)]), "the answer '' must"),
         (entry(answers=[]), "must have an answer, received none"),
         (entry(question=" "), "a question must not be empty"),
+        (entry(question=None), "'question' must be a string, received 'None'"),
+        (entry(question=7), "'question' must be a string, received '7'"),
+        (entry(question="\ud800"), "'question' must be valid Unicode"),
+        (entry(answers=[("Ann", True)]), "'answer_start' must be a whole num"),
+        ({"id": "q1", "question": "?"}, "object with the entry 'answers'"),
+        ({"id": "q1", "question": "?", "answers": [3]}, "the entry 'text'"),
     ],
 )  # fmt: skip
 def test_faulty_questions(tmp_path, faulty, message):
@@ -63,10 +69,16 @@ def test_faulty_questions(tmp_path, faulty, message):
     [
         ('{"data": [\n{"title": "a', "line 2, column 11: must be JSON"),
         ("", "line 1, column 1: must be JSON.*pass SQuAD 1.1's own"),
-        ("[]", "must hold an object with the entry 'data'"),
-        ('{"version": "1.1"}', "must hold an object with the entry 'data'"),
+        ("[]", "layout .there must be an object with the entry 'data'"),
+        ('{"version": "1.1"}', "an object with the entry 'data'"),
+        ('{"data": {}}', "'data' must be a list"),
+        ("[" * 100_000, "layout .maximum recursion depth exceeded"),
         ('{"data": []}', "must hold questions, but has none"),
-        ('{"data": [{"title": "a"}]}', "an entry without 'paragraphs'"),
+        ('{"data": [{"title": "a"}]}', "article 1: .* the entry 'paragraphs'"),
+        (
+            '{"data": [{"paragraphs": [{"context": "a", "qas": [1]}]}]}',
+            "article 1, paragraph 1, question 1: there must be an object",
+        ),
     ],
 )
 def test_files_of_another_kind(tmp_path, text, message):
@@ -89,11 +101,34 @@ def test_missing_files(tmp_path):
         load_squad(str(tmp_path), None, BadRows())
 
 
-def test_a_missing_entry_is_named(tmp_path):
-    faulty = entry()
-    del faulty["answers"][0]["answer_start"]
-    path = write_entries(tmp_path / "dev.json", entry(), faulty)
+@pytest.mark.parametrize("number", [None, 7, ["q1"]])
+def test_ids_that_are_no_strings(number, tmp_path):
+    path = write_entries(tmp_path / "dev.json", entry(number=number))
     with pytest.raises(
-        UserError, match="after 1 questions received an entry without 'answer_s"
+        UserError, match="paragraph 1, question 1: 'id' must be"
     ):
         read_squad(path, BadRows())
+
+
+def test_an_id_of_two_questions(tmp_path):
+    path = write_entries(tmp_path / "dev.json", entry(), entry("Why?"))
+    with pytest.raises(UserError, match="question q1: its id must be its own"):
+        read_squad(path, BadRows())
+    (kept,) = read_squad(path, BadRows(skip=True))
+    assert kept.question == "Who?"
+
+
+def test_what_is_left_out_is_said(tmp_path):
+    path = write_entries(tmp_path / "dev.json", entry(number="q0"), entry(" "))
+    bad_rows = BadRows(skip=True)
+    content = json.loads(path.read_text())
+    content["data"] += [None, {"paragraphs": [{"qas": []}]}]
+    # Windows' editors write a byte order mark.
+    path.write_text(json.dumps(content), encoding="utf-8-sig")
+    assert [kept.id for kept in read_squad(path, bad_rows)] == ["q0"]
+    places = [row.place for row in bad_rows.rows]
+    assert places == ["question q1", "article 2", "article 3, paragraph 1"]
+
+    path = write_entries(tmp_path / "none.json", entry(" "))
+    with pytest.raises(UserError, match="all 1 were left out.*must not be emp"):
+        read_squad(path, bad_rows)

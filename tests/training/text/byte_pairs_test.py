@@ -78,3 +78,9 @@ def test_mistakes(tmp_path, vocabulary, merges, message):
 def test_size_has_place_for_all_bytes():
     with pytest.raises(UserError, match="at least all bytes, 261 tokens"):
         train_byte_pairs(["a"], 200, progress=False)
+
+
+def test_long_words_are_trained_on_in_pieces():
+    """Else training takes minutes: time grows with the square of the length."""
+    vocabulary = train_byte_pairs(["ab" * 100_000], 300).get_vocabulary()
+    assert max(map(len, vocabulary)) == 100

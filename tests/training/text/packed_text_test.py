@@ -48,7 +48,7 @@ def test_real_text_is_not_lost(shared_data, tokenizer):
 
 def test_rows(tokenizer, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("training.text.packed_text._ROWS_PER_WRITE", 2)
-    path = str(tmp_path / "packed.bin")
+    path = tmp_path / "packed.bin"
     rows = tokenize_and_pack(DOCUMENTS * 3, tokenizer, 16, path, "Words")
     assert rows.dtype == np.int32 and rows.shape[1] == 16 and len(rows) > 4
     assert not rows.flags.writeable
@@ -57,20 +57,20 @@ def test_rows(tokenizer, tmp_path, monkeypatch, capsys):
         ids = row[row != tokenizer.pad_token_id]
         assert ids[-1] == tokenizer.sep_token_id
         assert np.all(row[len(ids) :] == tokenizer.pad_token_id)
-    np.testing.assert_array_equal(rows, open_packed(path, 16))
+    np.testing.assert_array_equal(rows, open_packed(path, 16, 40_000))
     assert os.listdir(tmp_path) == ["packed.bin"]
     assert "Words: 100%" in capsys.readouterr().err
 
 
 def test_a_long_line(tokenizer, tmp_path):
-    path = str(tmp_path / "packed.bin")
+    path = tmp_path / "packed.bin"
     line = "the lazy dog " * 100_000
     rows = tokenize_and_pack([line], tokenizer, 128, path, None)
     assert np.sum(rows > 4) == len(tokenizer("the lazy dog")) * 100_000
 
 
 def test_no_token(tokenizer, tmp_path):
-    path = str(tmp_path / "packed.bin")
+    path = tmp_path / "packed.bin"
     with pytest.raises(UserError, match=r"\(Held out\) must hold a token"):
         tokenize_and_pack(["", "\n"], tokenizer, 16, path, "Held out")
     assert not os.listdir(tmp_path)
@@ -81,17 +81,29 @@ def test_an_error_leaves_no_file(tokenizer, tmp_path):
         yield from DOCUMENTS
         raise OSError("The disk is gone.")
 
-    path = str(tmp_path / "packed.bin")
+    path = tmp_path / "packed.bin"
     with pytest.raises(OSError, match="disk"):
         tokenize_and_pack(documents(), tokenizer, 16, path, None)
     assert not os.listdir(tmp_path)
 
 
-def test_open_packed_with_another_length(tokenizer, tmp_path):
-    path = str(tmp_path / "packed.bin")
-    tokenize_and_pack(DOCUMENTS, tokenizer, 16, path, None)
-    with pytest.raises(ValueError, match="sequence_length=17"):
-        open_packed(path, 17)
+@pytest.mark.parametrize(
+    "length, size, damage, reason",
+    [
+        (17, 1000, None, "bytes"),
+        (16, 1000, lambda ids: ids[:-1], "bytes"),
+        (16, 1000, lambda ids: ids[:0], "0 bytes"),
+        (16, 30, None, "out of range"),
+        (16, 1000, lambda ids: -ids, "out of range"),
+    ],
+)
+def test_open_packed_checks(length, size, damage, reason, tokenizer, tmp_path):
+    path = tmp_path / "packed.bin"
+    rows = tokenize_and_pack(DOCUMENTS, tokenizer, 16, path, None)
+    if damage:
+        damage(np.array(rows).ravel()).tofile(path)
+    with pytest.raises(UserError, match=f"packed.bin.*{reason}"):
+        open_packed(path, length, size)
 
 
 def test_a_limit_stops_reading(tokenizer, tmp_path, monkeypatch):
@@ -103,7 +115,7 @@ def test_a_limit_stops_reading(tokenizer, tmp_path, monkeypatch):
             read.append(document)
             yield document
 
-    path = str(tmp_path / "packed.bin")
+    path = tmp_path / "packed.bin"
     whole = tokenize_and_pack(DOCUMENTS * 100, tokenizer, 16, path, None)
     whole = np.array(whole)
     rows = tokenize_and_pack(documents(), tokenizer, 16, path, None, limit=3)

@@ -61,7 +61,11 @@ def pack(text, tokenizer, path):
     path.write_text(text, encoding="utf-8", newline="")
     documents = list(read_documents([str(path)]))
     rows = tokenize_and_pack(
-        documents, tokenizer, LENGTH, f"{path}.int32", progress_label=None
+        documents,
+        tokenizer,
+        LENGTH,
+        path.with_suffix(".int32"),
+        progress_label=None,
     )
     return documents, np.array(rows)
 

@@ -55,6 +55,25 @@ def test_few_unreadable_bytes_are_replaced_and_warned_of_once(write, caplog):
     assert documents == [f"{text} \ufffd \ufffd \ufffd\ufffd"]
 
 
+@pytest.mark.parametrize(
+    ("content", "line"),
+    [
+        (b"\xff" + b"a" * 200, 1),
+        (b"a\n" * 100 + b"na\xefve\n \xff", 101),
+        # Across chunks, and cut by the end of the file.
+        (b"abc\n" * 2**19 + b"\xff", 2**19 + 1),
+        (b"a" * 200 + b"\n\n\xe2\x82", 3),
+    ],
+)
+def test_the_first_line_that_cannot_be_read_is_named(
+    content, line, write, caplog
+):
+    path = write(content)
+    with caplog.at_level(logging.WARNING, "keras_pkm"):
+        check_text_files([path])
+    assert f"{path} (first in line {line:,})" in caplog.text
+
+
 def test_a_character_across_chunks_is_readable(write, caplog):
     path = write("a" * (2**20 - 1) + "é")
     check_text_files([path])

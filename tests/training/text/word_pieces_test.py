@@ -108,3 +108,10 @@ def test_vocabulary_too_small():
     with pytest.raises(UserError, match="57 tokens, received size 50"):
         letters = "abcdefghijklmnopqrstuvwxyz"
         train_vocabulary([letters, letters[::-1]], 50, progress=False)
+
+
+def test_words_that_the_tokenizer_does_not_know_are_cut():
+    """Else training takes minutes: time grows with the square of the length."""
+    vocabulary = train_vocabulary(["ab" * 100_000 + " word"], 80)
+    assert max(map(len, vocabulary)) <= 102
+    assert "word" in vocabulary
