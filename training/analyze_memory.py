@@ -15,6 +15,7 @@ if __name__ == "__main__":
 
 import tyro
 
+from keras_pkm.runs.outputs import writing_results
 from training.analysis.analyze import analyze
 from training.analysis.recipe import AnalysisRecipe
 from training.commands.command_line import print_errors
@@ -31,8 +32,11 @@ def write_analysis(recipe: AnalysisRecipe) -> None:
 
     Raises:
         UserError: the recipe cannot be carried out; nothing is written then.
+        RunError: the report cannot be written.
     """
-    page = analyze(recipe).write(recipe.out)
+    report = analyze(recipe)
+    with writing_results(recipe.out):
+        page = report.write(recipe.out)
     print(f"The report is in {page}.")
 
 

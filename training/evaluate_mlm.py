@@ -13,6 +13,8 @@ if __name__ == "__main__":
 import tyro
 
 from keras_pkm.runs.json_files import write_json
+from keras_pkm.runs.outputs import check_output_file
+from keras_pkm.runs.outputs import writing_results
 from training.commands.command_line import print_errors
 from training.evaluation.evaluate import evaluate
 from training.evaluation.recipe import EvaluationRecipe
@@ -30,12 +32,15 @@ def measure(recipe: EvaluationRecipe) -> None:
 
     Raises:
         UserError: the recipe cannot be carried out.
+        RunError: the figures cannot be written.
     """
+    check_output_file(recipe.output, "--output")
     results = evaluate(recipe)
     print(format_results(results))
     if recipe.output is not None:
-        recipe.output.parent.mkdir(parents=True, exist_ok=True)
-        write_json(recipe.output, results)
+        with writing_results(recipe.output):
+            recipe.output.parent.mkdir(parents=True, exist_ok=True)
+            write_json(recipe.output, results)
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ import tyro
 
 from keras_pkm.runs.run_directory import RunDirectory
 from training.commands.command_line import run_to_the_end
+from training.commands.command_line import writing_to
 from training.commands.signals import Signals
 from training.commands.strategy import default_precision
 from training.commands.strategy import prepare_devices
@@ -60,13 +61,14 @@ def finetune(recipe: FinetuningRecipe, signals: Signals) -> dict:
     )
     check_recipe(recipe, pretrained)
     run = RunDirectory(recipe.run_dir)
-    run.check(recipe)
-    kind = open_task(recipe, pretrained)
-    run.create(recipe)
-    seeds = train_seeds(recipe, pretrained, kind, strategy, signals, run)
-    results = make_results(recipe, pretrained, kind, run, seeds)
-    table = format_results(results)
-    run.write_results(results, table)
+    with writing_to(run, strategy):
+        run.check(recipe)
+        kind = open_task(recipe, pretrained)
+        run.create(recipe)
+        seeds = train_seeds(recipe, pretrained, kind, strategy, signals, run)
+        results = make_results(recipe, pretrained, kind, run, seeds)
+        table = format_results(results)
+        run.write_results(results, table)
     print(f"\n{table}")
     return results
 

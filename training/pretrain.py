@@ -15,7 +15,7 @@ if __name__ == "__main__":
 
 from keras_pkm.runs.run_directory import RunDirectory
 from training.commands.command_line import run_to_the_end
-from training.commands.command_line import worker_errors
+from training.commands.command_line import writing_to
 from training.commands.signals import Signals
 from training.commands.strategy import is_chief
 from training.commands.strategy import prepare_devices
@@ -54,7 +54,7 @@ def pretrain(recipe: PretrainingRecipe, signals: Signals) -> dict:
     initial = load_initial_model(recipe.init_from)
     recipe = complete_recipe(recipe, strategy, initial)
     run = RunDirectory(recipe.run_dir)
-    with worker_errors(run, recipe.strategy):
+    with writing_to(run, strategy):
         if is_chief(strategy):
             prepare_run(recipe, run, initial)
         wait_for_all(strategy)

@@ -18,9 +18,10 @@ if __name__ == "__main__":
 import tyro
 
 from training.commands.command_line import run_until_stopped
-from training.commands.recipe_checks import check_at_least
+from training.commands.recipe_checks import check_numbers
 from training.commands.run_jobs import run_jobs
 from training.reproduction.comparison_directory import ComparisonDirectory
+from training.reproduction.inputs import check_inputs
 from training.reproduction.numbers import collect_figures
 from training.reproduction.plan import plan_jobs
 from training.reproduction.recipe import ReproductionRecipe
@@ -45,9 +46,11 @@ def reproduce(recipe: ReproductionRecipe) -> dict:
         RunError: one of the commands failed.
         Interrupted: a signal came.
     """
-    check_at_least(recipe, seeds=1, fine_tuning_seeds=1, steps=1, processes=1)
+    check_numbers(recipe, seeds=1, fine_tuning_seeds=1, steps=1, processes=1)
     directory = ComparisonDirectory(recipe.out)
     with directory.hold(recipe):
+        check_inputs(recipe)
+        directory.write_recipe(recipe)
         run_jobs(plan_jobs(recipe), directory.logs, recipe.at_once)
         figures = collect_figures(recipe)
         write_report(recipe, figures)

@@ -1,6 +1,7 @@
 """Watches the use of the memories while a model trains."""
 
 import csv
+import logging
 import math
 import os
 import pathlib
@@ -17,6 +18,8 @@ from keras_pkm.callbacks.slot_counts import write_slot_counts
 from keras_pkm.metrics.memory_staleness import MemoryStaleness
 from keras_pkm.metrics.numbers import result_numbers
 from keras_pkm.probing.memory_probe import MemoryProbe
+
+_log = logging.getLogger(__name__)
 
 
 class MemoryUsageMonitor(keras.callbacks.Callback):
@@ -141,10 +144,13 @@ class MemoryUsageMonitor(keras.callbacks.Callback):
         for step in list_slot_counts(self.counts_dir):
             # Those of later steps are from before an interruption: training
             # went on from an earlier checkpoint, and will replace them.
-            if step <= done:
-                self._add_to_staleness(
-                    step, read_slot_counts(self.counts_dir, step)
-                )
+            if step > done:
+                continue
+            try:
+                counts = read_slot_counts(self.counts_dir, step)
+                self._add_to_staleness(step, counts)
+            except ValueError as error:
+                _log.warning("Staleness is without step %s: %s", step, error)
 
     def _add_to_staleness(self, step: int, counts: Counts) -> None:
         for number, metric in self.staleness.items():

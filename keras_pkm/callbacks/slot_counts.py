@@ -3,10 +3,12 @@
 import os
 import pathlib
 import re
-from typing import Any
 from typing import TypeAlias
 
 import numpy as np
+
+from keras_pkm.runs.array_files import read_arrays
+from keras_pkm.runs.array_files import write_arrays
 
 #: Reads of each slot, by the number of the layer and by name.
 Counts: TypeAlias = dict[int, dict[str, np.ndarray]]
@@ -26,26 +28,27 @@ def write_slot_counts(
     """
     directory = pathlib.Path(directory)
     directory.mkdir(parents=True, exist_ok=True)
-    # Of any type, because numpy has keyword arguments of its own.
-    arrays: dict[str, Any] = {
+    arrays = {
         f"{number}/{name}": values
         for number, layer in counts.items()
         for name, values in layer.items()
     }
-    path = directory / f"step-{step}.npz"
-    partial = path.with_suffix(".partial")
-    with open(partial, "wb") as file:
-        np.savez_compressed(file, **arrays)
-    os.replace(partial, path)
+    write_arrays(directory / f"step-{step}.npz", arrays)
 
 
 def read_slot_counts(directory: str | os.PathLike[str], step: int) -> Counts:
-    """Returns a measurement as `write_slot_counts` took it."""
+    """Returns a measurement as `write_slot_counts` took it.
+
+    Raises:
+        ValueError: the file is damaged.
+    """
     counts: Counts = {}
-    with np.load(pathlib.Path(directory) / f"step-{step}.npz") as file:
-        for key in file.files:
-            number, name = key.split("/")
-            counts.setdefault(int(number), {})[name] = file[key]
+    arrays = read_arrays(pathlib.Path(directory) / f"step-{step}.npz")
+    for key, values in arrays.items():
+        number, name = key.split("/")
+        counts.setdefault(int(number), {})[name] = values
+    if not all("top1" in layer for layer in counts.values()):
+        raise ValueError(f"'{directory}' lacks the best slots of step {step}")
     return counts
 
 

@@ -2,13 +2,17 @@
 
 import dataclasses
 import json
+import logging
 import os
+import time
 from typing import Any
 
 import keras
 import tensorflow as tf
 
-_NAME = "step"
+from keras_pkm.callbacks.checkpoint_files import CheckpointFiles
+
+_log = logging.getLogger(__name__)
 
 
 class TrainingCheckpoint(keras.callbacks.Callback):
@@ -21,6 +25,10 @@ class TrainingCheckpoint(keras.callbacks.Callback):
     begins at the step that `restore` returns. (Keras' own `BackupAndRestore`
     knows neither seeds nor data, and begins the epoch once more.)
 
+    Each checkpoint is read back after it was written, and older ones are
+    deleted only then. It has a file of checksums: `restore` takes the newest
+    checkpoint that is whole, and logs a warning for each damaged one.
+
     A checkpoint is written at steps that are multiples of `every`, and at the
     end of each epoch, after its evaluation. Put this callback after those that
     change `state`.
@@ -32,7 +40,8 @@ class TrainingCheckpoint(keras.callbacks.Callback):
         directory: path of the checkpoints.
         every: optional int. Steps between checkpoints. Defaults to `None`: at
             the ends of epochs only.
-        keep: int. How many of the newest are kept. Defaults to `2`.
+        keep: int. How many of the newest are kept. Defaults to `2`: with one
+            alone, there is none to go on from if a disk damages it.
         state: optional dict or dataclass with what else to save, as JSON takes
             it; a checkpoint restores an object of the same class. Defaults to
             an empty dict.
@@ -43,6 +52,8 @@ class TrainingCheckpoint(keras.callbacks.Callback):
             its users.
         paused: bool. While it is true, nothing is saved, for instance in a
             series of bad steps.
+        seconds: float. The time spent on writing checkpoints and on reading
+            them back.
 
     Raises:
         OSError: the checkpoint could not be written; the last one is intact.
@@ -92,17 +103,21 @@ class TrainingCheckpoint(keras.callbacks.Callback):
         self.step = 0
         self.state: Any = {} if state is None else state
         self.paused = False
+        self.seconds = 0.0
+        self._files = CheckpointFiles(self.directory)
         self._checkpoint: tf.train.Checkpoint | None = None
-        self._manager: tf.train.CheckpointManager | None = None
         self._saved: int | None = None
 
     @property
     def latest(self) -> str | None:
-        """Path prefix of the newest checkpoint, or `None`."""
-        return tf.train.latest_checkpoint(self.directory)
+        """Path prefix of the newest checkpoint, whole or not, or `None`."""
+        steps = self._files.steps()
+        return self._files.prefix(steps[0]) if steps else None
 
     def restore(self, model: keras.Model) -> int:
         """Puts a compiled model, and this, into the newest checkpoint's state.
+
+        Damaged checkpoints are skipped, with a warning in the log.
 
         Args:
             model: built and compiled `keras.Model`, like the one that was
@@ -113,9 +128,10 @@ class TrainingCheckpoint(keras.callbacks.Callback):
 
         Raises:
             ValueError: the checkpoint is not one of such a model.
+            OSError: there are checkpoints, but none is whole.
         """
         self.set_model(model)
-        path = self.latest
+        path = self._find_whole()
         if path is None:
             self.step = 0
             return 0
@@ -129,9 +145,33 @@ class TrainingCheckpoint(keras.callbacks.Callback):
         self._saved = self.step
         return self.step
 
+    def _find_whole(self) -> str | None:
+        """The newest checkpoint that is whole, or `None` if there is none."""
+        faults: list[str] = []
+        for step in self._files.steps():
+            fault = self._files.find_fault(step)
+            if fault is None:
+                if faults:
+                    _log.warning(
+                        "Damaged checkpoints in '%s' are skipped: %s. "
+                        "Training goes on from step %s",
+                        self.directory,
+                        "; ".join(faults),
+                        f"{step:,}",
+                    )
+                return self._files.prefix(step)
+            faults.append(f"step {step:,} ({fault})")
+        if faults:
+            raise OSError(
+                f"no checkpoint in '{self.directory}' is whole: "
+                f"{'; '.join(faults)}. Put back a copy of these files, or "
+                "begin anew in another directory"
+            )
+        return None
+
     def set_model(self, model: keras.Model) -> None:
         if model is not self.model:
-            self._checkpoint = self._manager = self._saved = None
+            self._checkpoint = self._saved = None
         super().set_model(model)
 
     def _checkpoint_of_model(self) -> tf.train.Checkpoint:
@@ -179,23 +219,23 @@ class TrainingCheckpoint(keras.callbacks.Callback):
             return
         # All workers build the optimizer, as each variable is sent to all.
         checkpoint = self._checkpoint_of_model()
+        started = time.perf_counter()
         try:
             if self.model.distribute_strategy.extended.should_checkpoint:
-                if self._manager is None:
-                    self._manager = tf.train.CheckpointManager(
-                        checkpoint,
-                        self.directory,
-                        max_to_keep=self.keep,
-                        checkpoint_name=_NAME,
-                    )
-                    _remove_leftovers(self._manager)
-                self._manager.save(self.step)
+                self._files.write(checkpoint, self.step)
+                self._files.keep_only(self._steps_to_keep())
         except tf.errors.OpError as error:
             raise OSError(
                 f"the checkpoint of step {self.step:,} could not be written "
                 f"to '{self.directory}': {_first_line(error)}"
             ) from error
         self._saved = self.step
+        self.seconds += time.perf_counter() - started
+
+    def _steps_to_keep(self) -> list[int]:
+        # Those of later steps were damaged, or training would not be here.
+        earlier = [step for step in self._files.steps() if step <= self.step]
+        return earlier[: self.keep]
 
 
 class _Progress(tf.train.experimental.PythonState):
@@ -215,22 +255,6 @@ class _Progress(tf.train.experimental.PythonState):
         kind = type(self._owner.state)
         self._owner.step = progress["step"]
         self._owner.state = kind(**progress["state"])
-
-
-def _remove_leftovers(manager: tf.train.CheckpointManager) -> None:
-    """Removes files of checkpoints that a kill left half written or deleted."""
-    directory = manager.directory
-    if not tf.io.gfile.isdir(directory):
-        return
-    kept = {os.path.basename(path) for path in manager.checkpoints}
-    for name in tf.io.gfile.listdir(directory):
-        name = name.rstrip("/")
-        if name.startswith(f"{_NAME}-") and name.split(".")[0] not in kept:
-            path = os.path.join(directory, name)
-            if tf.io.gfile.isdir(path):
-                tf.io.gfile.rmtree(path)
-            else:
-                tf.io.gfile.remove(path)
 
 
 def _first_line(error: Exception) -> str:

@@ -4,6 +4,7 @@ import json
 import pathlib
 from typing import Any
 
+from keras_pkm.runs.checksums import check_unchanged
 from keras_pkm.runs.user_error import UserError
 from keras_pkm.runs.whole_files import write_whole
 
@@ -25,15 +26,20 @@ def read_json(
             for a file that must be there.
 
     Raises:
-        UserError: it is not JSON.
-        FileNotFoundError: it is missing and has no default.
+        UserError: it is missing and has no default, was changed since it was
+            written, or is not a JSON object.
     """
     if default is not None and not path.exists():
         return default
+    check_unchanged(path, flag)
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(content, dict):
+            raise ValueError(f"it holds a {type(content).__name__}")
+        return content
+    # What a damaged file raises depends on where the damage is.
+    except (OSError, RecursionError, ValueError) as error:
         raise UserError(
-            f"{flag} must have a {path.name} that is JSON, but {path} is not "
-            f"({error}): write it anew"
+            f"{flag} must have a {path.name} that is a JSON object, but "
+            f"'{path}' is not ({error}): put back a copy of it"
         ) from error

@@ -6,6 +6,7 @@ import pathlib
 import keras
 import keras_hub
 
+from keras_pkm.runs.checksums import seal_directory
 from keras_pkm.runs.whole_files import replacing_directory
 
 
@@ -28,6 +29,7 @@ def save_preset(
         finally:
             # The task's `fit` would preprocess its data once more.
             task.preprocessor = None
+        seal_directory(partial)
 
 
 def save_tokenizer(
@@ -35,8 +37,8 @@ def save_tokenizer(
 ) -> None:
     """Saves a tokenizer as in a preset, whole or not at all."""
     with replacing_directory(path) as partial:
-        partial.mkdir()
         tokenizer.save_to_preset(str(partial))
+        seal_directory(partial)
 
 
 def load_preset_tokenizer(

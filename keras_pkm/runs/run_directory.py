@@ -1,18 +1,25 @@
 """The directory of a run: the only place that knows its files' names."""
 
-import dataclasses
-import json
+import contextlib
 import pathlib
+import shutil
 from collections.abc import Iterable
+from collections.abc import Iterator
 from typing import Any
 
+from keras_pkm.runs.checksums import record_checksums
+from keras_pkm.runs.directory_lock import LOCK
+from keras_pkm.runs.directory_lock import locked_directory
 from keras_pkm.runs.json_files import read_json
 from keras_pkm.runs.json_files import write_json
 from keras_pkm.runs.recipes import field_names
 from keras_pkm.runs.recipes import recipe_as_json
 from keras_pkm.runs.recipes import recipe_differences
+from keras_pkm.runs.seed_directory import SeedDirectory
+from keras_pkm.runs.stage_logs import StageLogs
 from keras_pkm.runs.user_error import UserError
-from keras_pkm.runs.whole_files import is_unfinished
+from keras_pkm.runs.whole_files import is_temporary
+from keras_pkm.runs.whole_files import remove_leftovers
 from keras_pkm.runs.whole_files import write_whole
 
 # What may change from one part of a run to the next.
@@ -29,46 +36,6 @@ _FREE_FIELDS = (
 MODELS = ("best", "last", "plain")
 
 
-@dataclasses.dataclass(frozen=True)
-class StageLogs:
-    """Where a stage of pretraining logs what it measures.
-
-    Attributes:
-        epochs: CSV file of Keras' own figures, a row for each evaluation.
-        perplexity: CSV file of the training perplexity, by the step.
-        memory: CSV file of the use of each memory, by the step.
-        slots: Directory of the reads of each slot, a file for each step.
-        tensorboard: Directory of TensorBoard summaries.
-        memory_tensorboard: Directory of those of the memories.
-    """
-
-    epochs: pathlib.Path
-    perplexity: pathlib.Path
-    memory: pathlib.Path
-    slots: pathlib.Path
-    tensorboard: pathlib.Path
-    memory_tensorboard: pathlib.Path
-
-
-class SeedDirectory:
-    """What one seed of a fine-tuning run leaves.
-
-    Args:
-        root: The path of the directory.
-
-    Attributes:
-        results: The figures after each epoch, once all have ended.
-        checkpoints: From these an unfinished seed goes on.
-        best: The model of the best epoch, as a preset.
-    """
-
-    def __init__(self, root: pathlib.Path):
-        self.root = root
-        self.results = root / "results.json"
-        self.checkpoints = root / "checkpoints"
-        self.best = root / "best"
-
-
 class RunDirectory:
     """Paths of a run, under one root that holds all it takes to go on.
 
@@ -81,6 +48,7 @@ class RunDirectory:
     - `data/`: the packed corpus;
     - `seed-N/`: of a fine-tuning run, what each seed leaves;
     - `results.json`, `results.md`: the final figures;
+    - `checksums.json`: of these files; presets and `data/` have their own;
     - `held_out_losses.npz`: of each held-out row the sum of -ln p and the
       number of predicted tokens, `nll` and `tokens`.
 
@@ -149,6 +117,11 @@ class RunDirectory:
             )
         )
 
+    @property
+    def has_logs(self) -> bool:
+        """Whether a stage of pretraining has logged something."""
+        return self.logs.is_dir() and any(self.logs.iterdir())
+
     def read_recipe(self, flag: str = "--model") -> dict[str, Any]:
         """Returns the recipe as it is stored.
 
@@ -174,6 +147,11 @@ class RunDirectory:
         """
         write_whole(self.results_table, f"{table}\n")
         write_json(self.results, results)
+        finished = [self.results, self.results_table, self.held_out_losses]
+        logs = (path for path in self.logs.rglob("*") if path.is_file())
+        record_checksums(
+            self.root, [path for path in (*finished, *logs) if path.exists()]
+        )
 
     def find_model(
         self, flag: str = "--model", models: Iterable[str] = MODELS
@@ -213,34 +191,34 @@ class RunDirectory:
         Raises:
             UserError: it holds something else, or that run may not go on.
         """
-        try:
-            if not self.root.exists() or all(
-                map(is_unfinished, self.root.iterdir())
-            ):
-                return
-            if not self.is_run:
-                raise self._taken("other files")
-            if self.results.exists():
-                raise self._taken("a finished run")
-            if not recipe.resume:
-                raise self._taken(
-                    "an unfinished run, which --resume would continue"
-                )
-            stored = json.loads(self.recipe.read_text(encoding="utf-8"))
-        except OSError as error:
-            raise UserError(
-                f"--run-dir must be a directory that can be read, received "
-                f"'{self.root}' ({error.strerror}): pass another one"
-            ) from error
-        except json.JSONDecodeError as error:
+        self._check_place()
+        if not self.is_run:
+            return
+        if not recipe.resume:
             raise self._taken(
-                f"a recipe.json that is not JSON ({error})"
-            ) from error
+                "an unfinished run, which --resume would continue"
+            )
+        stored = self.read_recipe("--run-dir")
         names = field_names(recipe, but=_FREE_FIELDS)
         if found := recipe_differences(stored, recipe, names):
             raise self._taken(
                 f"an unfinished run of another recipe ({'; '.join(found)})"
             )
+
+    def _check_place(self) -> None:
+        """Checks that there is nothing but, perhaps, an unfinished run."""
+        try:
+            if self.results.exists():
+                raise self._taken("a finished run")
+            if self.root.exists() and not self.is_run:
+                for path in self.root.iterdir():
+                    if path.name != LOCK and not is_temporary(path):
+                        raise self._taken("other files")
+        except OSError as error:
+            raise UserError(
+                f"--run-dir must be a directory that can be read, received "
+                f"'{self.root}' ({error.strerror}): pass another one"
+            ) from error
 
     def _taken(self, what: str) -> UserError:
         return UserError(
@@ -249,19 +227,34 @@ class RunDirectory:
             "or move it away"
         )
 
+    @contextlib.contextmanager
+    def lock(self) -> Iterator[None]:
+        """Locks the directory while it is open; see `locked_directory`.
+
+        What interrupted writes have left is removed first.
+
+        Raises:
+            UserError: another process writes into it, or nobody can.
+        """
+        self._check_place()
+        with locked_directory(self.root, "--run-dir"):
+            remove_leftovers(self.root)
+            yield
+
     def create(self, recipe: Any, folders: Iterable[pathlib.Path] = ()) -> None:
-        """Creates the directory with its recipe.
+        """Writes the recipe. The directory must be locked and checked.
 
         Args:
             recipe: A dataclass.
             folders: Directories in it that are to be there.
 
         Raises:
-            UserError: it cannot be created.
+            UserError: it cannot be written.
         """
         try:
             self.root.mkdir(parents=True, exist_ok=True)
             write_json(self.recipe, recipe_as_json(recipe))
+            record_checksums(self.root, [self.recipe])
             for folder in folders:
                 folder.mkdir(exist_ok=True)
         except OSError as error:
@@ -269,6 +262,14 @@ class RunDirectory:
                 f"--run-dir must be a directory that can be written, received "
                 f"'{self.root}' ({error.strerror}): pass another one"
             ) from error
+
+    def clear(self) -> None:
+        """Deletes all that a run wrote which turned out to be impossible."""
+        for path in self.root.iterdir():
+            if path.is_dir():
+                shutil.rmtree(path)
+            elif path.name != LOCK:
+                path.unlink()
 
 
 def find_preset(

@@ -1,13 +1,20 @@
-"""Files and directories that are there as a whole, or not at all."""
+"""Files and directories that are there as a whole, or not at all.
+
+What is being written has a temporary name with a random part, such as
+`.best.3f9c02ab.partial`, so that it replaces nobody's file.
+"""
 
 import contextlib
 import os
 import pathlib
+import re
+import secrets
 import shutil
 from collections.abc import Iterator
 
-_PARTIAL = ".partial"
-_REPLACED = ".replaced"
+_PARTIAL = "partial"
+_REPLACED = "replaced"
+_TEMPORARY = re.compile(rf"\.(.+)\.[0-9a-f]{{8}}\.({_PARTIAL}|{_REPLACED})")
 
 
 def write_whole(path: pathlib.Path, text: str) -> None:
@@ -19,26 +26,23 @@ def write_whole(path: pathlib.Path, text: str) -> None:
 @contextlib.contextmanager
 def replacing_file(path: pathlib.Path) -> Iterator[pathlib.Path]:
     """Gives a file to write, which takes the place of `path` at the end."""
-    partial = path.with_name(f"{path.name}{_PARTIAL}")
-    partial.unlink(missing_ok=True)
-    yield partial
-    os.replace(partial, path)
+    partial = _temporary_name(path, _PARTIAL)
+    try:
+        yield partial
+        os.replace(partial, path)
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager
 def replacing_directory(path: pathlib.Path) -> Iterator[pathlib.Path]:
-    """Gives a name for a directory, which takes the place of `path` at the end.
-
-    Whoever writes it also creates it.
-    """
-    partial = path.with_name(f"{path.name}{_PARTIAL}")
-    replaced = path.with_name(f"{path.name}{_REPLACED}")
-    for leftover in (partial, replaced):
-        shutil.rmtree(leftover, ignore_errors=True)
-    yield partial
-    if path.exists():
-        path.rename(replaced)
-    partial.rename(path)
+    """Gives a directory to fill, which takes the place of `path` at the end."""
+    with _filled_directory(path) as partial:
+        yield partial
+        replaced = _temporary_name(path, _REPLACED)
+        if path.exists():
+            path.rename(replaced)
+        partial.rename(path)
     shutil.rmtree(replaced, ignore_errors=True)
 
 
@@ -49,15 +53,51 @@ def new_directory(path: pathlib.Path) -> Iterator[pathlib.Path]:
     Raises:
         OSError: it cannot be written, or `path` holds files by then.
     """
-    partial = path.with_name(f"{path.name}{_PARTIAL}")
-    shutil.rmtree(partial, ignore_errors=True)
-    partial.mkdir(parents=True)
-    yield partial
-    if path.exists():
-        path.rmdir()
-    partial.rename(path)
+    with _filled_directory(path) as partial:
+        yield partial
+        if path.exists():
+            path.rmdir()
+        partial.rename(path)
 
 
-def is_unfinished(path: pathlib.Path) -> bool:
+def is_temporary(path: pathlib.Path) -> bool:
     """Whether a path is what an interrupted write has left."""
-    return path.name.endswith((_PARTIAL, _REPLACED))
+    return _TEMPORARY.fullmatch(path.name) is not None
+
+
+def remove_leftovers(root: pathlib.Path) -> None:
+    """Removes what interrupted writes have left, at any depth of a directory.
+
+    A directory that was just being replaced gets its name back. Nobody may
+    write into `root` meanwhile.
+    """
+    for path in list(root.rglob(f"*.{_PARTIAL}")):
+        if is_temporary(path):
+            _remove(path)
+    for path in list(root.rglob(f"*.{_REPLACED}")):
+        if found := _TEMPORARY.fullmatch(path.name):
+            if path.with_name(found[1]).exists():
+                _remove(path)
+            else:
+                path.rename(path.with_name(found[1]))
+
+
+@contextlib.contextmanager
+def _filled_directory(path: pathlib.Path) -> Iterator[pathlib.Path]:
+    partial = _temporary_name(path, _PARTIAL)
+    partial.mkdir(parents=True)
+    try:
+        yield partial
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def _temporary_name(path: pathlib.Path, suffix: str) -> pathlib.Path:
+    return path.with_name(f".{path.name}.{secrets.token_hex(4)}.{suffix}")
+
+
+def _remove(path: pathlib.Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink()

@@ -51,3 +51,17 @@ class SpecialTokens:
     def ids(self) -> tuple[int, ...]:
         """All of them."""
         return self.padding, self.start, self.end, self.mask
+
+
+def unknown_ids(tokenizer: keras_hub.tokenizers.Tokenizer) -> list[int]:
+    """Returns the id of the token for unknown text, if there is one.
+
+    Args:
+        tokenizer: That of a BERT, DistilBERT or RoBERTa of keras-hub.
+
+    Returns:
+        A list of one id, or of none.
+    """
+    vocabulary = tokenizer.get_vocabulary()
+    names = [name for name in ("[UNK]", "<unk>") if name in vocabulary]
+    return [tokenizer.token_to_id(name) for name in names]

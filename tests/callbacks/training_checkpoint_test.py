@@ -165,14 +165,20 @@ def test_half_written_files_do_not_matter(model, tmp_path):
     again.step = 4
     again.save()
     assert TrainingCheckpoint(tmp_path).restore(model) == 4
-    assert sorted(path.name for path in tmp_path.iterdir()) == [
+    assert files_in(tmp_path) == [
         "checkpoint",
         *(
             f"step-{step}.{part}"
             for step in (3, 4)
-            for part in ("data-00000-of-00001", "index")
+            for part in ("checksums.json", "data-00000-of-00001", "index")
         ),
     ]
+    latest = tf.train.latest_checkpoint(str(tmp_path))
+    assert latest == str(tmp_path / "step-4")
+
+
+def files_in(directory):
+    return sorted(path.name for path in directory.iterdir())
 
 
 def test_paused(model, tmp_path):

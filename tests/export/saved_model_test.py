@@ -241,8 +241,7 @@ def test_a_kill_leaves_nothing_under_the_name(presets, tmp_path):
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
-    partial = tmp_path / "out.partial"
-    while not partial.exists():
+    while not list(tmp_path.glob(".out.*.partial")):
         assert process.poll() is None
         time.sleep(0.01)
     process.send_signal(signal.SIGKILL)
@@ -250,6 +249,4 @@ def test_a_kill_leaves_nothing_under_the_name(presets, tmp_path):
     assert not out.exists()
     args = f"--model {presets / 'mlm'} --what preprocessor --out {out}"
     assert main(args.split()) == 0
-    assert [path.name for path in tmp_path.iterdir()] == [
-        "out"
-    ] or partial.exists()
+    assert out.exists()

@@ -21,9 +21,7 @@ class Task:
         self.fails = fails
 
     def save_to_preset(self, path):
-
         folder = pathlib.Path(path)
-        folder.mkdir()
         (folder / "config.json").write_text(f"{self.text} {self.preprocessor}")
         if self.fails:
             raise OSError("No space left on device")
@@ -49,7 +47,7 @@ def test_check(tmp_path):
     RunDirectory(tmp_path / "new").check(recipe)
     RunDirectory(tmp_path).check(recipe)
     # What a kill at the very beginning leaves.
-    (tmp_path / "recipe.json.partial").write_text("{")
+    (tmp_path / ".recipe.json.0123abcd.partial").write_text("{")
     RunDirectory(tmp_path).check(recipe)
     (tmp_path / "notes.txt").write_text("mine")
     with pytest.raises(UserError, match="holds other files"):
@@ -70,6 +68,7 @@ def test_check_of_a_directory_that_holds_a_run(tmp_path):
     assert "--memory-layers was [1, 2], now [2]" in str(error.value)
     assert "--steps" not in str(error.value)
     # A run of a version that had no such flag goes on with its default.
+    (run.root / "checksums.json").unlink()
     stored = json.loads(run.recipe.read_text())
     del stored["accumulate"]
     run.recipe.write_text(json.dumps(stored))
@@ -83,7 +82,7 @@ def test_check_of_a_directory_that_holds_a_run(tmp_path):
         run.check(recipe)
     run.results.unlink()
     run.recipe.write_text("{")
-    with pytest.raises(UserError, match="not JSON"):
+    with pytest.raises(UserError, match="recipe.json that is a JSON object"):
         run.check(recipe)
 
 

@@ -65,7 +65,7 @@ def reads(work):
         open_corpus(str(work / "corpus.txt"), None),
         model.tokenizer,
         length,
-        str(work / "packed"),
+        work / "packed",
         progress_label=None,
     )[:37]
     masking = Masking.from_tokenizer(model.tokenizer, length, 0.15)

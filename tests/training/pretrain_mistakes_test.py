@@ -43,6 +43,12 @@ def refused(tmp_path, capsys):
         ("--vocabulary /nowhere/v.txt", ["/nowhere/v.txt"]),
         ("--init-from /nowhere", ["--init-from", "/nowhere"]),
         ("--held-out 1", ["held-out"]),
+        ("--seed -1", ["--seed must be from 0 to 4294967295, received -1"]),
+        ("--clip-norm nan", ["--clip-norm must be a finite number"]),
+        ("--clip-norm -1", ["--clip-norm must be above 0, received -1.0"]),
+        ("--weight-decay nan", ["--weight-decay must be a finite number"]),
+        ("--weight-decay -1", ["--weight-decay", "at least 0 and below 1"]),
+        ("--query-dropout nan", ["--query-dropout must be a finite number"]),
     ],
 )
 def test_refuses_the_impossible(args, words, refused):
@@ -64,6 +70,25 @@ def test_refuses_bad_files(tmp_path, tiny_run, refused):
         *("--corpus", str(tiny_run.corpus), "--vocabulary", str(vocabulary))
     )
     assert "[MASK]" in line and str(vocabulary) in line
+
+
+@pytest.mark.parametrize(
+    "args, words",
+    [
+        ("--vocabulary-size 12", "at least the corpus's characters"),
+        ("--vocabulary-size 99 --backbone roberta", "at least all bytes"),
+    ],
+)
+def test_a_vocabulary_that_comes_out_too_small(
+    args, words, tiny_run, tmp_path, capsys
+):
+    """It is known once the corpus was read; the remedy works then."""
+    run_dir = tmp_path / "run"
+    args = [*args.split(), "--corpus", str(tiny_run.corpus)]
+    assert main([*args, "--run-dir", str(run_dir)]) == 2
+    line = capsys.readouterr().err.splitlines()[-1]
+    assert line.startswith("error: ") and words in line
+    assert not run_dir.exists()
 
 
 def test_refuses_a_vocabulary_that_is_shorter_than_the_model_s(

@@ -105,7 +105,12 @@ def test_init_from_a_directory_of_transformers(train, tmp_path):
 @pytest.mark.parametrize(
     ("backbone", "classes", "special"),
     [
-        ("distilbert", "PKMDistilBert", "[PAD] [UNK] [CLS] [SEP] [MASK]"),
+        pytest.param(
+            "distilbert",
+            "PKMDistilBert",
+            "[PAD] [UNK] [CLS] [SEP] [MASK]",
+            marks=pytest.mark.slow,
+        ),
         ("roberta", "PKMRoberta", "<s> <pad> </s> <unk> <mask>"),
     ],
 )

@@ -113,11 +113,3 @@ def test_a_finished_comparison_only_reports(out, command, capsys):
     assert reproduce.main(command) == 0
     assert "[1/" not in capsys.readouterr().err
     assert (out / "report.md").exists()
-
-
-def test_a_failing_command_is_shown(tmp_path, capsys):
-    command = ["--quick", "--corpus", str(tmp_path / "none.txt")]
-    assert reproduce.main([*command, "--out", str(tmp_path / "out")]) == 1
-    error = capsys.readouterr().err
-    assert "pretraining a, BERT, seed 0 ended with exit code 2" in error
-    assert "none.txt" in error and "To go on: python" in error

@@ -51,7 +51,7 @@ def test_a_disturbed_run_ends_as_an_undisturbed_one(tmp_path):
     assert kill_when(exists(f"{resm}*_temp"), run_dir, *args)
     stop_when(exists(f"{resm}6.index"), signal.SIGINT, run_dir, args)
     # While presets are written.
-    assert kill_when(exists("last.partial"), run_dir, *args)
+    assert kill_when(exists(".last.*.partial"), run_dir, *args)
     assert not (run_dir / "results.json").exists()
     # What is packed is all that training reads.
     corpus.unlink()

@@ -7,6 +7,7 @@ from tqdm import tqdm
 
 from keras_pkm.probing.memory_access import read_backbone
 from keras_pkm.probing.served_model import ServedModel
+from keras_pkm.runs.checksums import check_unchanged
 from keras_pkm.runs.user_error import UserError
 from training.analysis.recipe import AnalysisRecipe
 from training.batches.labelled import dev_batches
@@ -59,6 +60,8 @@ def read_served_model(recipe: AnalysisRecipe, corpus: Corpus) -> TextReads:
             "--task needs a model that was not exported: pass the run that it "
             "was exported from"
         )
+    for path in filter(None, (recipe.model, recipe.preprocessor)):
+        check_unchanged(pathlib.Path(path), "--model, or --preprocessor,")
     try:
         model = ServedModel(recipe.model, recipe.preprocessor)
     except ValueError as error:

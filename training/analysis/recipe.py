@@ -7,9 +7,9 @@ import dataclasses
 import pathlib
 from typing import Literal
 
-from keras_pkm.runs.user_error import UserError
-from training.commands.recipe_checks import check_at_least
+from keras_pkm.runs.outputs import check_output_directory
 from training.commands.recipe_checks import check_between_0_and_1
+from training.commands.recipe_checks import check_numbers
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,10 +56,6 @@ class AnalysisRecipe:
         Raises:
             UserError: the recipe cannot be carried out.
         """
-        check_at_least(self, sequence_length=8, batch_size=1, limit=1)
+        check_numbers(self, sequence_length=8, batch_size=1, limit=1)
         check_between_0_and_1(self, "mask_rate")
-        if self.out.exists() and any(self.out.iterdir()):
-            raise UserError(
-                f"--out must be new or empty, but '{self.out}' is not: pass "
-                "another one, or remove it"
-            )
+        check_output_directory(self.out, "--out")

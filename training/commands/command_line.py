@@ -19,6 +19,7 @@ from keras_pkm.runs.user_error import UserError
 from training.commands.signals import Interrupted
 from training.commands.signals import Signals
 from training.commands.signals import catch_signals
+from training.commands.strategy import is_chief
 
 
 def run_to_the_end(
@@ -74,13 +75,17 @@ def print_errors(work: Callable[[], object]) -> int:
     """Does something short, which cannot go on, and returns the exit code.
 
     Args:
-        work: Takes nothing. What it raises as `UserError` is printed.
+        work: Takes nothing. What it raises as `UserError` or `RunError` is
+            printed.
     """
     logging.basicConfig(format="%(message)s")
     try:
         work()
     except UserError as error:
         return _print_user_error(error)
+    except RunError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
     return 0
 
 
@@ -90,24 +95,30 @@ def _print_user_error(error):
 
 
 @contextlib.contextmanager
-def worker_errors(run: RunDirectory, strategy: str) -> Iterator[None]:
-    """Turns errors of disks and of other workers into `RunError`s.
+def writing_to(
+    run: RunDirectory, strategy: tf.distribute.Strategy
+) -> Iterator[None]:
+    """Locks the directory of a run, and names what ends the run.
+
+    Of several workers the chief holds the lock: the others write nothing.
 
     Args:
         run: The run's directory.
-        strategy: The name of the distribution strategy.
+        strategy: `tf.distribute.Strategy`.
 
     Raises:
-        RunError: a file cannot be written, or a worker does not answer.
+        UserError: another process writes into the directory.
+        RunError: a file cannot be read or written, or a worker does not answer.
     """
     try:
-        yield
+        with run.lock() if is_chief(strategy) else contextlib.nullcontext():
+            yield
     except OSError as error:
         raise RunError(
             f"the run in '{run.root}' cannot go on: {error}"
         ) from error
     except tf.errors.OpError as error:
-        if strategy != "multi_worker":
+        if not isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
             raise
         raise RunError(
             "another worker does not answer any more "

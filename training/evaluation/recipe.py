@@ -6,8 +6,8 @@ The command line has one flag for each field, whose help is the comment above.
 import dataclasses
 import pathlib
 
-from training.commands.recipe_checks import check_at_least
 from training.commands.recipe_checks import check_between_0_and_1
+from training.commands.recipe_checks import check_numbers
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,5 +48,5 @@ class EvaluationRecipe:
         Raises:
             UserError: one of them is out of range.
         """
-        check_at_least(self, sequence_length=8, batch_size=1, limit=1)
+        check_numbers(self, sequence_length=8, batch_size=1, limit=1)
         check_between_0_and_1(self, "mask_rate")

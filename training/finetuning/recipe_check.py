@@ -1,9 +1,10 @@
 """Finds what is impossible in a recipe before anything is written."""
 
 from keras_pkm.runs.user_error import UserError
-from training.commands.recipe_checks import check_at_least
+from training.commands.recipe_checks import check_above_0
 from training.commands.recipe_checks import check_between_0_and_1
 from training.commands.recipe_checks import check_from_0_to_1
+from training.commands.recipe_checks import check_numbers
 from training.commands.recipe_checks import out_of_range
 from training.finetuning.recipe import FinetuningRecipe
 from training.loading.pretrained_model import PretrainedModel
@@ -20,7 +21,7 @@ def check_recipe(recipe: FinetuningRecipe, pretrained: PretrainedModel) -> None:
         UserError: a number is out of range, or the model lacks what a flag
             speaks of.
     """
-    check_at_least(
+    check_numbers(
         recipe,
         epochs=1,
         batch_size=1,
@@ -34,6 +35,7 @@ def check_recipe(recipe: FinetuningRecipe, pretrained: PretrainedModel) -> None:
     )
     check_from_0_to_1(recipe, "dropout", "warmup_ratio", "weight_decay")
     check_between_0_and_1(recipe, "learning_rate", "memory_learning_rate")
+    check_above_0(recipe, "clip_norm")
     longest = pretrained.backbone.max_sequence_length
     if recipe.sequence_length > longest:
         raise out_of_range(

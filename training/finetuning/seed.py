@@ -10,7 +10,8 @@ from keras_pkm.callbacks import TrainingCheckpoint
 from keras_pkm.models import copy_matching_weights
 from keras_pkm.models import freeze_memory
 from keras_pkm.runs.presets import save_preset
-from keras_pkm.runs.run_directory import SeedDirectory
+from keras_pkm.runs.seed_directory import SeedDirectory
+from keras_pkm.runs.user_error import RunError
 from keras_pkm.runs.whole_files import write_whole
 from training.batches.labelled import training_batches
 from training.commands.signals import Signals
@@ -68,13 +69,18 @@ def train_seed(
     checkpoint = TrainingCheckpoint(
         directory.checkpoints,
         every=recipe.checkpoint_every,
-        keep=1,
         state=SeedProgress(),
     )
     if checkpoint.latest:
         checkpoint.restore(task)
         print(
             f"Seed {seed} goes on after {checkpoint.step:,} of {steps:,} steps"
+        )
+    elif directory.best.exists():
+        raise RunError(
+            f"the run in '{directory.root}' has a best model, but none of its "
+            f"checkpoints is left in '{directory.checkpoints}': put back a "
+            "copy of them, or begin anew with another --run-dir"
         )
     else:
         print(f"Seed {seed}: {steps:,} steps")

@@ -2,6 +2,7 @@
 
 import tensorflow as tf
 
+from keras_pkm.runs.checksums import record_checksums
 from keras_pkm.runs.json_files import read_json
 from keras_pkm.runs.json_files import write_json
 from keras_pkm.runs.run_directory import RunDirectory
@@ -42,4 +43,5 @@ def train_seeds(
             recipe, pretrained, kind, strategy, signals, seed, directory
         )
         write_json(directory.results, seeds[seed])
+        record_checksums(run.root, [directory.results])
     return seeds

@@ -1,6 +1,7 @@
 """A fit that goes on where a checkpoint stands, in the middle of an epoch."""
 
 import sys
+import time
 from collections.abc import Callable
 from collections.abc import Sequence
 
@@ -69,6 +70,7 @@ def resumable_fit(
             verbose=verbose,
         )
 
+    started, before = time.perf_counter(), checkpoint.seconds
     epoch, done = divmod(checkpoint.step, steps_per_epoch)
     with signals.wait_for_the_step():
         if done:
@@ -76,3 +78,9 @@ def resumable_fit(
             epoch += 1
         if checkpoint.step < steps:
             fit(epoch, steps // steps_per_epoch, steps_per_epoch)
+    if prints and (spent := checkpoint.seconds - before):
+        whole = time.perf_counter() - started
+        print(
+            f"Writing checkpoints and reading them back took {spent:.1f} s, "
+            f"{spent / whole:.1%} of the {whole:,.0f} s of this training"
+        )

@@ -6,6 +6,7 @@ import pathlib
 import keras_hub
 
 from keras_pkm.converters.hugging_face import HuggingFaceDirectory
+from keras_pkm.runs.checksums import check_unchanged
 from keras_pkm.runs.json_files import read_json
 from keras_pkm.runs.presets import load_preset_tokenizer
 from keras_pkm.runs.run_directory import MODELS
@@ -43,23 +44,30 @@ def load_pretrained(name: str, added_memory: dict | None) -> PretrainedModel:
             plain model, or None.
 
     Raises:
-        UserError: it cannot be loaded, or has a memory already.
+        UserError: it cannot be loaded, has a memory already, or cannot get
+            one.
     """
     preset = find_preset(name)
+    check_unchanged(pathlib.Path(preset), "--model")
     config = _read_config(preset)
     try:
         if "model_type" in config:
-            backbone, family = _load_hugging_face(preset, config, added_memory)
+            family = _family_of_hugging_face(config)
+            backbone = family.backbone.from_preset(preset)
         else:
-            backbone, family = _load_preset(name, preset, added_memory)
+            backbone = keras_hub.models.Backbone.from_preset(preset)
+            family = _known_family_of(backbone)
         tokenizer = load_tokenizer(preset)
-    # keras-hub raises many kinds for names and files that it cannot use.
-    except (ValueError, OSError, ImportError, KeyError) as error:
+    except UserError:
+        raise
+    # keras-hub raises any kind for names and files that it cannot use.
+    except Exception as error:
         reason = " ".join(str(error).split())[:300]
         raise UserError(
             "--model must be a run directory, a preset or a directory of "
             f"transformers, received '{name}': {reason}"
         ) from error
+    backbone = _with_memory(name, backbone, family, added_memory)
     return PretrainedModel(name, family, backbone, tokenizer)
 
 
@@ -84,6 +92,7 @@ def load_masked_lm(
         UserError: it cannot be loaded, or has no masked-LM head.
     """
     preset = find_preset(name, flag, models)
+    check_unchanged(pathlib.Path(preset), flag)
     config = _read_config(preset, flag)
     try:
         if not (fresh_head or _has_masked_lm_head(preset, config)):
@@ -98,8 +107,10 @@ def load_masked_lm(
             task = keras_hub.models.MaskedLM.from_preset(preset)
             family = _known_family_of(task.backbone)
         return task, family, load_tokenizer(preset)
-    # keras-hub raises many kinds for names and files that it cannot use.
-    except (ValueError, OSError, ImportError, KeyError) as error:
+    except UserError:
+        raise
+    # keras-hub raises any kind for names and files that it cannot use.
+    except Exception as error:
         reason = " ".join(str(error).split())[:300]
         raise UserError(
             f"{flag} must be a run directory, a masked-LM preset or a "
@@ -131,11 +142,6 @@ def _read_config(preset, flag="--model"):
     return read_json(pathlib.Path(preset) / "config.json", flag, default={})
 
 
-def _load_hugging_face(preset, config, added_memory):
-    family = _family_of_hugging_face(config)
-    return family.backbone.from_preset(preset, **(added_memory or {})), family
-
-
 def _family_of_hugging_face(config):
     kinds = {family.name: family for family in FAMILIES}
     if config["model_type"] not in kinds:
@@ -156,9 +162,8 @@ def _known_family_of(backbone):
     return family
 
 
-def _load_preset(name, preset, added_memory):
-    backbone = keras_hub.models.Backbone.from_preset(preset)
-    family = _known_family_of(backbone)
+def _with_memory(name, backbone, family, added_memory):
+    """The backbone as one of `keras_pkm.models`, with a memory if asked for."""
     has_memory = bool(getattr(backbone, "memory_outputs", None))
     if has_memory and added_memory:
         raise UserError(
@@ -166,11 +171,14 @@ def _load_preset(name, preset, added_memory):
             f"but '{name}' has one in layers "
             f"{' '.join(map(str, backbone.memory_layers))}: leave the flags out"
         )
-    if has_memory or (
-        isinstance(backbone, family.backbone) and not added_memory
-    ):
-        return backbone, family
-    backbone = family.backbone.from_backbone(
-        backbone, **(added_memory or {"memory_layers": ()})
-    )
-    return backbone, family
+    is_ours = isinstance(backbone, family.backbone)
+    if has_memory or (is_ours and not added_memory):
+        return backbone
+    try:
+        return family.backbone.from_backbone(
+            backbone, **(added_memory or {"memory_layers": ()})
+        )
+    except ValueError as error:
+        raise UserError(
+            f"the memory cannot be added to '{name}': {error}"
+        ) from error

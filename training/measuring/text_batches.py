@@ -75,7 +75,7 @@ def pack_text(
             corpus,
             tokenizer,
             sequence_length,
-            str(pathlib.Path(folder) / "packed"),
+            pathlib.Path(folder) / "packed",
             progress_label=corpus.name,
             limit=limit,
         )

@@ -8,10 +8,23 @@ import numpy as np
 _ROWS_PER_READ = 2**14
 
 
+def count_tokens(packed: np.ndarray, vocabulary_size: int) -> np.ndarray:
+    """Returns how often each token stands in packed rows, as int64.
+
+    Args:
+        packed: int32 array or memory map of token ids.
+        vocabulary_size: int.
+    """
+    counts = np.zeros(vocabulary_size, np.int64)
+    for first in range(0, len(packed), _ROWS_PER_READ):
+        rows = np.ravel(packed[first : first + _ROWS_PER_READ])
+        counts += np.bincount(rows, minlength=vocabulary_size)
+    return counts
+
+
 def unigram_perplexity(
-    train_packed: np.ndarray,
+    token_counts: np.ndarray,
     held_out_batches: Iterable,
-    vocabulary_size: int,
     special_token_ids: Sequence[int],
 ) -> float:
     """Returns the perplexity of a unigram model on the masked positions.
@@ -21,21 +34,17 @@ def unigram_perplexity(
     perplexity = exp(Σ weight · -ln p(label) / Σ weight), in float64.
 
     Args:
-        train_packed: int32 array or memory map of token ids.
+        token_counts: Those of the training text, of `count_tokens`.
         held_out_batches: iterable of `(features, label_ids, weights)`, the
             batches on which the model is evaluated.
-        vocabulary_size: int.
         special_token_ids: ids that are not counted.
 
     Raises:
         ValueError: nothing is masked in the batches.
     """
-    counts = np.zeros(vocabulary_size, np.int64)
-    for first in range(0, len(train_packed), _ROWS_PER_READ):
-        rows = np.ravel(train_packed[first : first + _ROWS_PER_READ])
-        counts += np.bincount(rows, minlength=vocabulary_size)
+    counts = token_counts.copy()
     counts[list(special_token_ids)] = 0
-    surprise = np.log(counts.sum() + vocabulary_size) - np.log(counts + 1)
+    surprise = np.log(counts.sum() + len(counts)) - np.log(counts + 1)
 
     total = 0.0
     total_weight = 0.0

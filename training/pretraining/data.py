@@ -8,15 +8,19 @@ import keras_hub
 import numpy as np
 import tensorflow as tf
 
+from keras_pkm.runs.checksums import check_unchanged
+from keras_pkm.runs.checksums import seal_directory
 from keras_pkm.runs.presets import save_tokenizer
 from keras_pkm.runs.run_directory import RunDirectory
 from keras_pkm.runs.user_error import UserError
+from keras_pkm.text.special_tokens import unknown_ids
 from training.batches.masked_lm import held_out_batches
 from training.batches.masked_lm import training_batches
 from training.batches.masking import Masking
 from training.loading.families import Family
 from training.loading.families import family_named
 from training.loading.pretrained_model import load_tokenizer
+from training.measuring.unigram import count_tokens
 from training.measuring.unigram import unigram_perplexity
 from training.pretraining.data_of_another_run import find_packed
 from training.pretraining.data_of_another_run import link_packed
@@ -97,9 +101,10 @@ def prepare_data(
             corpus,
             tokenizer,
             recipe.sequence_length,
-            str(path),
+            path,
             progress_label=corpus.name,
         )
+    seal_directory(run.data)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -126,10 +131,18 @@ class PretrainingData:
     def open(
         cls, recipe: PretrainingRecipe, run: RunDirectory
     ) -> "PretrainingData":
-        """Opens what `prepare_data` has written, without the corpora."""
+        """Opens what `prepare_data` has written, without the corpora.
+
+        Raises:
+            UserError: it has changed since.
+        """
+        for path in (run.tokenizer, run.data):
+            check_unchanged(path, "--run-dir")
         tokenizer = load_tokenizer(run.tokenizer)
         train, held_out = (
-            open_packed(str(path), recipe.sequence_length)
+            open_packed(
+                path, recipe.sequence_length, tokenizer.vocabulary_size()
+            )
             for path in (run.packed_train, run.packed_held_out)
         )
         masking = Masking.from_tokenizer(
@@ -182,11 +195,20 @@ class PretrainingData:
             )
         )
 
+    @functools.cached_property
+    def _token_counts(self) -> np.ndarray:
+        return count_tokens(self.train, self.masking.vocabulary_size)
+
     def unigram_perplexity(self) -> float:
         """Returns the held-out perplexity of word frequencies alone."""
         return unigram_perplexity(
-            self.train,
+            self._token_counts,
             self.held_out_batches(),
-            self.masking.vocabulary_size,
             self.masking.special_token_ids,
         )
+
+    def unknown_share(self) -> float:
+        """Returns the share of training tokens that stand for unknown text."""
+        counts = self._token_counts.copy()
+        counts[list(self.masking.special_token_ids)] = 0
+        return counts[unknown_ids(self.tokenizer)].sum() / counts.sum()

@@ -1,11 +1,12 @@
 """The packed text of another run, instead of packing the same text again."""
 
-import json
 import os
 import shutil
 
 import keras_hub
 
+from keras_pkm.runs.checksums import check_unchanged
+from keras_pkm.runs.checksums import seal_directory
 from keras_pkm.runs.presets import save_tokenizer
 from keras_pkm.runs.recipes import recipe_differences
 from keras_pkm.runs.run_directory import RunDirectory
@@ -13,6 +14,7 @@ from keras_pkm.runs.user_error import UserError
 from keras_pkm.runs.whole_files import replacing_file
 from training.loading.pretrained_model import load_tokenizer
 from training.pretraining.recipe import PretrainingRecipe
+from training.text.packed_text import open_packed
 
 # What the packed text follows from, besides the tokenizer.
 _FIELDS = ("corpus", "validation", "held_out", "sequence_length", "backbone")
@@ -33,23 +35,21 @@ def find_packed(
         UserError: it holds no packed text, or not that of this recipe.
     """
     packed = RunDirectory(recipe.data_from)
-    try:
-        other = json.loads(packed.recipe.read_text())
-    except (OSError, json.JSONDecodeError) as error:
-        raise _refused(
-            recipe, f"whose recipe.json cannot be read ({error})"
-        ) from error
+    other = packed.read_recipe("--data-from")
     if not packed.has_data:
         raise _refused(recipe, "which has not packed its text yet")
+    for path in (packed.tokenizer, packed.data):
+        check_unchanged(path, "--data-from")
+    own = load_tokenizer(packed.tokenizer)
+    for path in (packed.packed_train, packed.packed_held_out):
+        open_packed(path, other["sequence_length"], own.vocabulary_size())
     fields = _FIELDS
     if tokenizer is None:
         # This run would train a vocabulary of that size.
         fields += ("vocabulary_size",)
     if found := recipe_differences(other, recipe, fields):
         raise _refused(recipe, f"packed with other flags ({'; '.join(found)})")
-    if tokenizer is not None and _content(tokenizer) != _content(
-        load_tokenizer(packed.tokenizer)
-    ):
+    if tokenizer is not None and _content(tokenizer) != _content(own):
         raise _refused(recipe, "whose vocabulary is another one")
     return packed
 
@@ -68,6 +68,7 @@ def link_packed(packed: RunDirectory, run: RunDirectory) -> None:
             except OSError:
                 # Another disk, or one without links.
                 shutil.copyfile(source, partial)
+    seal_directory(run.data)
 
 
 def _content(tokenizer):

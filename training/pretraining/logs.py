@@ -13,6 +13,7 @@ import numpy as np
 from keras_pkm.callbacks.slot_counts import list_slot_counts
 from keras_pkm.callbacks.slot_counts import read_slot_counts
 from keras_pkm.metrics.memory_staleness import NEVER
+from keras_pkm.runs.checksums import check_unchanged
 from keras_pkm.runs.recipes import recipe_from_json
 from keras_pkm.runs.run_directory import RunDirectory
 from keras_pkm.runs.user_error import UserError
@@ -26,15 +27,44 @@ def read_rows(path: pathlib.Path, *key: str) -> list[dict[str, str]]:
     Args:
         path: A CSV file, or none.
         *key: The columns, of whole numbers, that say which rows are equal.
+
+    Raises:
+        UserError: the file is damaged.
     """
     if not path.exists():
         return []
-    with open(path, newline="", encoding="utf-8") as file:
-        rows = {
-            tuple(int(row[name]) for name in key): row
-            for row in csv.DictReader(file)
-        }
+    check_unchanged(path, "--runs")
+    rows = {}
+    with open(path, newline="", encoding="utf-8", errors="replace") as file:
+        reader = csv.DictReader(file)
+        try:
+            if not set(key) <= set(reader.fieldnames or ()):
+                raise ValueError(f"it has no column {' or '.join(key)}")
+            for row in reader:
+                if None in row.values() or None in row:
+                    raise ValueError("it has another number of columns")
+                rows[tuple(int(row[name]) for name in key)] = row
+        except (ValueError, KeyError, csv.Error) as error:
+            raise _damaged(path, reader.line_num, error) from error
     return [rows[place] for place in sorted(rows)]
+
+
+def _damaged(path, line, reason):
+    return UserError(
+        f"--runs must be runs whose logs can be read, but line {line} of "
+        f"'{path}' cannot ({reason}): put back a copy of the file"
+    )
+
+
+def _read_points(path, key, column):
+    """Pairs of the number in the column `key` and the one in another column."""
+    points = []
+    for row in read_rows(path, key):
+        try:
+            points.append((int(row[key]), float(row[column])))
+        except (ValueError, KeyError) as error:
+            raise _damaged(path, f"{key} {row[key]}", error) from error
+    return points
 
 
 def read_curves(path: str) -> dict[str, dict[str, list]]:
@@ -55,16 +85,12 @@ def read_curves(path: str) -> dict[str, dict[str, list]]:
     for stage in plan_stages(recipe):
         logs = run.stage_logs(stage.label)
         held_out = [
-            (
-                (int(row["epoch"]) + 1) * stage.evaluate_every,
-                float(row["val_perplexity"]),
+            ((epoch + 1) * stage.evaluate_every, perplexity)
+            for epoch, perplexity in _read_points(
+                logs.epochs, "epoch", "val_perplexity"
             )
-            for row in read_rows(logs.epochs, "epoch")
         ]
-        training = [
-            (int(row["step"]), float(row["perplexity"]))
-            for row in read_rows(logs.perplexity, "step")
-        ]
+        training = _read_points(logs.perplexity, "step", "perplexity")
         if held_out:
             curves[stage.name] = {"training": training, "held_out": held_out}
     return curves
@@ -108,7 +134,7 @@ def read_staleness(path: str) -> dict[int, dict[int, dict[int, float]]]:
     directory = run.stage_logs(plan_stages(recipe)[-1].label).slots
     last, histograms = {}, {}
     for step in list_slot_counts(directory):
-        for number, counts in read_slot_counts(directory, step).items():
+        for number, counts in _read_counts(directory, step).items():
             before = last.get(number, NEVER)
             last[number] = np.where(counts["top1"] > 0, step, before)
             steps, slots = np.unique(last[number], return_counts=True)
@@ -116,6 +142,14 @@ def read_staleness(path: str) -> dict[int, dict[int, dict[int, float]]]:
                 zip(steps.tolist(), (slots / len(last[number])).tolist())
             )
     return histograms
+
+
+def _read_counts(directory, step):
+    check_unchanged(directory / f"step-{step}.npz", "--model")
+    try:
+        return read_slot_counts(directory, step)
+    except ValueError as error:
+        raise UserError(f"--model must be a run whose {error}") from error
 
 
 def _open_run(path):

@@ -50,9 +50,16 @@ def prepare_run(
         f"{run.root}: recipe {recipe.recipe}, {recipe.devices} device(s), "
         f"{recipe.precision}"
     )
+    is_new = not run.is_run
     run.create(recipe, (run.data, run.logs, run.checkpoints))
-    if write_data is not None:
+    if write_data is None:
+        return
+    try:
         write_data(run)
+    except UserError:
+        if is_new:
+            run.clear()
+        raise
 
 
 def choose_tokenizer(

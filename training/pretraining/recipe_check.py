@@ -3,9 +3,10 @@
 from keras_pkm.layers import ProductKeyMemory
 from keras_pkm.models.memory_layers import check_memory_layers
 from keras_pkm.runs.user_error import UserError
-from training.commands.recipe_checks import check_at_least
+from training.commands.recipe_checks import check_above_0
 from training.commands.recipe_checks import check_between_0_and_1
 from training.commands.recipe_checks import check_from_0_to_1
+from training.commands.recipe_checks import check_numbers
 from training.commands.recipe_checks import out_of_range
 from training.pretraining.recipe import PretrainingRecipe
 
@@ -20,7 +21,7 @@ def check_recipe(recipe: PretrainingRecipe, replicas: int = 1) -> None:
     Raises:
         UserError: one of them is out of range.
     """
-    check_at_least(
+    check_numbers(
         recipe,
         steps=1,
         plain_steps=0,
@@ -36,7 +37,8 @@ def check_recipe(recipe: PretrainingRecipe, replicas: int = 1) -> None:
         hidden_dim=1,
         intermediate_dim=1,
     )
-    check_from_0_to_1(recipe, "dropout", "warmup_ratio")
+    check_from_0_to_1(recipe, "dropout", "warmup_ratio", "weight_decay")
+    check_above_0(recipe, "clip_norm")
     check_between_0_and_1(
         recipe, "mask_rate", "learning_rate", "memory_learning_rate"
     )

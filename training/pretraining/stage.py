@@ -1,7 +1,5 @@
 """Trains one stage of pretraining: a model, an optimizer, a fit."""
 
-import contextlib
-
 import keras
 import keras_hub
 import tensorflow as tf
@@ -10,9 +8,10 @@ from tqdm import tqdm
 from keras_pkm.callbacks import MemoryUsageMonitor
 from keras_pkm.callbacks import TrainingCheckpoint
 from keras_pkm.runs.run_directory import RunDirectory
-from keras_pkm.runs.run_directory import StageLogs
+from keras_pkm.runs.stage_logs import StageLogs
 from keras_pkm.trainers.freezing import freeze_pooler
 from training.commands.signals import Signals
+from training.fitting.epoch_log import EpochLog
 from training.fitting.optimizer import make_optimizer
 from training.fitting.perplexity_log import PerplexityLog
 from training.fitting.resumable_fit import resumable_fit
@@ -159,40 +158,34 @@ def train_stage(
     if model.backbone.memory_outputs:
         callbacks.append(_make_monitor(data, stage, logs, writes))
     callbacks.append(held_out)
-    with contextlib.ExitStack() as stack:
-        if writes:
-            csv_logger = keras.callbacks.CSVLogger(
-                str(logs.epochs), append=True
-            )
-            # Closes the file, which an interrupted `fit` leaves open.
-            stack.callback(csv_logger.on_train_end)
-            callbacks += [
-                _make_preset_writer(checkpoint, data, stage, run),
-                csv_logger,
-                PerplexityLog(
-                    logs.perplexity,
-                    max(1, stage.steps // _CURVE_POINTS),
-                    lambda: checkpoint.step + 1,
-                ),
-                keras.callbacks.TensorBoard(
-                    str(logs.tensorboard), write_graph=False
-                ),
-            ]
-        resumable_fit(
-            model,
-            lambda first_step, num_steps: data.training_batches(
-                stage.number, first_step, num_steps
+    if writes:
+        callbacks += [
+            _make_preset_writer(checkpoint, data, stage, run),
+            EpochLog(logs.epochs),
+            PerplexityLog(
+                logs.perplexity,
+                max(1, stage.steps // _CURVE_POINTS),
+                lambda: checkpoint.step + 1,
             ),
-            steps=stage.steps,
-            steps_per_epoch=stage.evaluate_every,
-            checkpoint=checkpoint,
-            signals=signals,
-            callbacks=callbacks,
-            max_skipped_steps=(
-                None if _scales_loss(model) else recipe.max_skipped_steps
+            keras.callbacks.TensorBoard(
+                str(logs.tensorboard), write_graph=False
             ),
-            prints=writes,
-        )
+        ]
+    resumable_fit(
+        model,
+        lambda first_step, num_steps: data.training_batches(
+            stage.number, first_step, num_steps
+        ),
+        steps=stage.steps,
+        steps_per_epoch=stage.evaluate_every,
+        checkpoint=checkpoint,
+        signals=signals,
+        callbacks=callbacks,
+        max_skipped_steps=(
+            None if _scales_loss(model) else recipe.max_skipped_steps
+        ),
+        prints=writes,
+    )
     # A run that was killed after its last evaluation has none to show.
     return held_out.evaluation or evaluate_held_out(evaluator, data)
 

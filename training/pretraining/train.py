@@ -1,15 +1,16 @@
 """Trains the stages of a pretraining run and writes its results."""
 
+import logging
 import shutil
 
 import keras_hub
-import numpy as np
 import tensorflow as tf
 
 from keras_pkm.callbacks import TrainingCheckpoint
 from keras_pkm.models import copy_matching_weights
+from keras_pkm.runs.array_files import write_arrays
 from keras_pkm.runs.run_directory import RunDirectory
-from keras_pkm.runs.whole_files import replacing_file
+from keras_pkm.runs.user_error import RunError
 from training.commands.signals import Signals
 from training.commands.strategy import is_chief
 from training.measuring.perplexity import MaskedLMEvaluator
@@ -23,6 +24,10 @@ from training.pretraining.stage import evaluate_held_out
 from training.pretraining.stage import train_stage
 from training.pretraining.stages import Stage
 from training.pretraining.stages import plan_stages
+
+_log = logging.getLogger(__name__)
+# A larger share of unknown tokens is worth a warning.
+_MANY_UNKNOWN = 0.1
 
 
 def train(
@@ -47,17 +52,17 @@ def train(
         The results, as JSON takes them.
     """
     unigram = data.unigram_perplexity()
+    unknown = data.unknown_share()
     print(
         f"{len(data.train):,} sequences to train on, {len(data.held_out):,} "
-        f"held out, unigram perplexity {unigram:.2f}"
+        f"held out, {unknown:.1%} of the tokens unknown, unigram perplexity "
+        f"{unigram:.2f}"
     )
+    warn_of_unknown_tokens(unknown)
     stages = plan_stages(recipe)
     checkpoints = [_open_checkpoint(recipe, run, stage) for stage in stages]
-    reached = max(
-        (i for i, checkpoint in enumerate(checkpoints) if checkpoint.latest),
-        default=0,
-    )
     model, finished = start, []
+    reached = _reached_stage(run, checkpoints)
     for stage, checkpoint in list(zip(stages, checkpoints))[reached:]:
         start, model = model, build_model(recipe, data, strategy, stage, model)
         compile_model(model, recipe, stage.steps)
@@ -105,6 +110,7 @@ def train(
 
     results = {
         "unigram_perplexity": unigram,
+        "unknown_tokens": unknown,
         "num_slots": recipe.num_sub_keys**2,
         "devices": recipe.devices,
         "precision": recipe.precision,
@@ -116,6 +122,29 @@ def train(
         run.write_results(results, table)
     print(f"\n{table}\n\nThe model is in {run.last}.")
     return results
+
+
+def warn_of_unknown_tokens(share: float) -> None:
+    """Logs a warning if a large share of the tokens is unknown."""
+    if share > _MANY_UNKNOWN:
+        _log.warning(
+            "Of the training text's tokens %.0f %% are unknown to the "
+            "vocabulary: train one on this text, or pass another --vocabulary",
+            100 * share,
+        )
+
+
+def _reached_stage(run, checkpoints):
+    """The index of the last stage that has begun."""
+    begun = [i for i, each in enumerate(checkpoints) if each.latest]
+    # Logs are written from the first checkpoint on.
+    if not begun and run.has_logs:
+        raise RunError(
+            f"the run in '{run.root}' has logs, but none of its checkpoints "
+            f"is left in '{run.checkpoints}': put back a copy of them, or "
+            "begin anew with another --run-dir"
+        )
+    return max(begun, default=0)
 
 
 def _open_checkpoint(recipe, run, stage: Stage):
@@ -147,6 +176,7 @@ def _begin_stage(model, evaluator, data, stage, checkpoint, finished):
 
 
 def _write_losses(run, evaluation):
-    with replacing_file(run.held_out_losses) as partial:
-        with open(partial, "wb") as file:
-            np.savez(file, nll=evaluation.nll, tokens=evaluation.tokens)
+    write_arrays(
+        run.held_out_losses,
+        {"nll": evaluation.nll, "tokens": evaluation.tokens},
+    )

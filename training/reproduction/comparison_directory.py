@@ -1,11 +1,11 @@
 """The directory of a comparison: what lies where, and who may write it."""
 
 import contextlib
-import fcntl
-import os
 import pathlib
 from collections.abc import Iterator
 
+from keras_pkm.runs.directory_lock import LOCK
+from keras_pkm.runs.directory_lock import locked_directory
 from keras_pkm.runs.json_files import read_json
 from keras_pkm.runs.json_files import write_json
 from keras_pkm.runs.recipes import field_names
@@ -64,32 +64,26 @@ class ComparisonDirectory:
 
     @contextlib.contextmanager
     def hold(self, recipe: ReproductionRecipe) -> Iterator[None]:
-        """Makes the directory this recipe's, and locks it while it is open.
+        """Locks the directory while it is open, and checks whose it is.
 
         Raises:
             UserError: it holds something else, or another process writes it.
         """
-        if self.recipe.exists():
-            stored = read_json(self.recipe, "--out")
-            names = field_names(recipe, but=_MAY_CHANGE)
-            if changed := recipe_differences(stored, recipe, names):
-                raise self._taken(f"another one ({'; '.join(changed)})")
-        elif self.root.exists() and any(self.root.iterdir()):
-            raise self._taken("other files")
-        self.root.mkdir(parents=True, exist_ok=True)
-        write_json(self.recipe, recipe_as_json(recipe))
-        with open(self.root / "lock", "w") as lock:
-            # Commands inherit it: it is held until the last of them has ended,
-            # even if this process is killed.
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError as error:
-                raise UserError(
-                    f"--out '{self.root}' is in use by another process: wait "
-                    "for it to end, or stop it"
-                ) from error
-            os.set_inheritable(lock.fileno(), True)
+        # The commands that are started hold the lock, too, until the last of
+        # them has ended, even if this process is killed.
+        with locked_directory(self.root, "--out", inherited=True):
+            if self.recipe.exists():
+                stored = read_json(self.recipe, "--out")
+                names = field_names(recipe, but=_MAY_CHANGE)
+                if changed := recipe_differences(stored, recipe, names):
+                    raise self._taken(f"another one ({'; '.join(changed)})")
+            elif any(path.name != LOCK for path in self.root.iterdir()):
+                raise self._taken("other files")
             yield
+
+    def write_recipe(self, recipe: ReproductionRecipe) -> None:
+        """Makes the directory, which must be locked, that of a recipe."""
+        write_json(self.recipe, recipe_as_json(recipe))
 
     def _taken(self, what):
         return UserError(

@@ -2,9 +2,10 @@
 
 import math
 
-import numpy as np
-
+from keras_pkm.runs.array_files import read_arrays
+from keras_pkm.runs.checksums import check_unchanged
 from keras_pkm.runs.json_files import read_json
+from keras_pkm.runs.user_error import UserError
 from training.measuring.paired_bootstrap import Difference
 from training.measuring.paired_bootstrap import paired_difference
 from training.pretraining.logs import read_staleness
@@ -200,5 +201,9 @@ def _fine_tuned(recipe, key, task):
 
 def _losses(recipe, seed, key):
     run = ComparisonDirectory(recipe.out).pretraining(seed, key)
-    with np.load(run.held_out_losses) as file:
-        return file["nll"], file["tokens"]
+    check_unchanged(run.held_out_losses, "--out")
+    try:
+        losses = read_arrays(run.held_out_losses)
+    except ValueError as error:
+        raise UserError(str(error)) from error
+    return losses["nll"], losses["tokens"]

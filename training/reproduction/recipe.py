@@ -145,9 +145,11 @@ class ReproductionRecipe:
     glue: str = "tfds"
     # Directory of SQuAD's JSON files, or tfds.
     squad: str = "tfds"
-    # Tasks to fine-tune on. Default: those of the scale.
+    # Tasks to fine-tune on, or none. Default: those of the scale.
     tasks: (
-        tuple[Literal["sst2", "cola", "mnli", "qqp", "qnli", "squad"], ...]
+        tuple[
+            Literal["sst2", "cola", "mnli", "qqp", "qnli", "squad", "none"], ...
+        ]
         | None
     ) = None
     # Seeds to fine-tune each model with.
@@ -176,5 +178,9 @@ class ReproductionRecipe:
         return dataclasses.replace(
             scale,
             steps=self.steps or scale.steps,
-            tasks=scale.tasks if self.tasks is None else self.tasks,
+            tasks=(
+                scale.tasks
+                if self.tasks is None
+                else tuple(task for task in self.tasks if task != "none")
+            ),
         )

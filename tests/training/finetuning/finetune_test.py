@@ -54,9 +54,8 @@ def test_other_metrics_and_dev_sets(finetune, glue, task):
     assert all(0 <= share < 1 for share in results["baseline"].values())
 
 
-@pytest.mark.parametrize(
-    "task", ["sst2", pytest.param("squad", marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("task", ["sst2", "squad"])
 def test_mirrored(finetune, glue, squad, task, mirrored, monkeypatch):
     """Two devices: what one gives, but for the order of sums."""
     create_strategy = strategy.create_strategy
@@ -119,7 +118,10 @@ def test_goes_on_where_it_was_stopped(finetune, glue, monkeypatch):
         ("plain", "--memory-block resm", "--memory-layers, such as 4 8"),
         ("plain", "--freeze values", "needs a model with memory"),
         ("plain", "--sequence-length 500", "at most the model's 20"),
+        ("plain", "--memory-layers 4", "the memory cannot be added to"),
         ("plain", "--memory-layers 4", "different numbers from 1"),
+        ("plain", "--seed -1", "--seed must be from 0 to"),
+        ("plain", "--clip-norm nan", "--clip-norm must be a finite number"),
         ("plain", "--limit 0", "--limit must be at least 1, received 0"),
         ("plain", "--dropout 1", "--dropout must be at least 0 and below 1"),
         ("plain", "--learning-rate 0", "--learning-rate must be above 0"),

@@ -4,7 +4,7 @@ import json
 import types
 
 from keras_pkm import models
-from keras_pkm.runs.run_directory import SeedDirectory
+from keras_pkm.runs.seed_directory import SeedDirectory
 from tests.markdown import squeezed
 from training.finetuning import seed as finetuning_seed
 from training.finetuning.kind import Evaluated

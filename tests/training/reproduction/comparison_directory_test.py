@@ -1,7 +1,6 @@
 """What a comparison's directory refuses, and who may write it."""
 
 import dataclasses
-import fcntl
 
 import pytest
 
@@ -17,8 +16,9 @@ def recipe(tmp_path):
 
 
 def hold(recipe):
-    with ComparisonDirectory(recipe.out).hold(recipe):
-        pass
+    directory = ComparisonDirectory(recipe.out)
+    with directory.hold(recipe):
+        directory.write_recipe(recipe)
 
 
 def test_the_same_comparison_goes_on(recipe):
@@ -43,9 +43,21 @@ def test_other_files_are_refused(recipe, capsys):
 
 
 def test_only_one_process_writes(recipe):
-    hold(recipe)
-    with open(recipe.out / "lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        with pytest.raises(UserError, match="in use by another process"):
+    with ComparisonDirectory(recipe.out).hold(recipe):
+        with pytest.raises(UserError, match="--out.*in use by.*it started"):
             hold(recipe)
     hold(recipe)
+
+
+@pytest.mark.parametrize("missing", ["corpus", "out-of-domain", "glue"])
+def test_inputs_are_read_before_anything_is_written(missing, recipe, capsys):
+    """Fine-tuning begins hours after the command."""
+    args = ["--out", str(recipe.out), f"--{missing}", "none.txt"]
+    assert reproduce.main([*args, "--data-dir", "nowhere"]) == 2
+    assert "none.txt" in capsys.readouterr().err
+    assert not recipe.out.exists()
+
+
+def test_no_tasks(recipe):
+    recipe = dataclasses.replace(recipe, tasks=("none",))
+    assert recipe.size.tasks == ()

@@ -1,0 +1,47 @@
+"""Files of named arrays, as runs keep them."""
+
+import pathlib
+import zipfile
+import zlib
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from keras_pkm.runs.whole_files import replacing_file
+
+
+def write_arrays(path: pathlib.Path, arrays: Mapping[str, np.ndarray]) -> None:
+    """Writes arrays to an `.npz` file, whole or not at all."""
+    # Of any type, because numpy has keyword arguments of its own.
+    named: dict[str, Any] = dict(arrays)
+    with replacing_file(path) as partial, open(partial, "wb") as file:
+        np.savez_compressed(file, **named)
+
+
+def read_arrays(path: pathlib.Path) -> dict[str, np.ndarray]:
+    """Returns the arrays of an `.npz` file.
+
+    Raises:
+        ValueError: it cannot be read, or is no such file.
+    """
+    try:
+        with np.load(path) as file:
+            return {name: file[name] for name in file.files}
+    # What a damaged file raises depends on where the damage is.
+    except (
+        AttributeError,
+        EOFError,
+        KeyError,
+        NotImplementedError,
+        OSError,
+        RuntimeError,
+        SyntaxError,
+        ValueError,
+        zipfile.BadZipFile,
+        zlib.error,
+    ) as error:
+        raise ValueError(
+            f"'{path}' must hold arrays, as numpy writes them, but cannot be "
+            f"read ({error}): put back a copy of it, or remove it"
+        ) from error

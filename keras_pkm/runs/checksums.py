@@ -1,0 +1,167 @@
+"""Checksums of files, which show what a disk or a hand has changed since.
+
+A file `checksums.json` in a directory holds the sizes and SHA-256 sums of files
+in it, at any depth. Files that it does not list are not checked.
+"""
+
+import hashlib
+import json
+import os
+import pathlib
+from collections.abc import Iterable
+from collections.abc import Mapping
+from typing import TypeAlias
+
+import tensorflow as tf
+
+from keras_pkm.runs.user_error import UserError
+
+CHECKSUMS = "checksums.json"
+#: The size of a file and its SHA-256 sum.
+Sum: TypeAlias = dict[str, int | str]
+
+_CHUNK = 2**20
+# A run's files are at most so many folders below its root.
+_DEPTH = 3
+
+
+def write_checksums(path: str | os.PathLike[str], names: Iterable[str]) -> None:
+    """Writes the checksums of some files to a JSON file.
+
+    Args:
+        path: The JSON file. It is there as a whole or not at all.
+        names: The files, as paths relative to the folder of `path`.
+    """
+    folder = os.path.dirname(os.fspath(path))
+    _write(path, {name: _sum_of(os.path.join(folder, name)) for name in names})
+
+
+def record_checksums(root: pathlib.Path, paths: Iterable[pathlib.Path]) -> None:
+    """Adds the checksums of files to those of a directory.
+
+    Args:
+        root: The directory.
+        paths: Files in it, at any depth, whose former checksums are replaced.
+    """
+    path = root / CHECKSUMS
+    sums = _read(path) if path.exists() else {}
+    for each in paths:
+        sums[each.relative_to(root).as_posix()] = _sum_of(str(each))
+    _write(path, sums)
+
+
+def seal_directory(root: pathlib.Path) -> None:
+    """Writes the checksums of all files of a directory, at any depth."""
+    files = (path for path in root.rglob("*") if path.is_file())
+    names = (path.relative_to(root).as_posix() for path in files)
+    write_checksums(root / CHECKSUMS, sorted(set(names) - {CHECKSUMS}))
+
+
+def find_change(path: str | os.PathLike[str]) -> str | None:
+    """Returns what has changed since checksums were written, or `None`.
+
+    Args:
+        path: The JSON file of checksums.
+
+    Returns:
+        The first change, such as `"step-10.index is missing"`.
+    """
+    folder, own_name = os.path.split(os.fspath(path))
+    try:
+        sums = _read(path)
+    except ValueError:
+        return f"{own_name} holds no checksums"
+    for name, expected in sums.items():
+        if change := _change_of(os.path.join(folder, name), expected):
+            return f"{name} {change}"
+    return None
+
+
+def check_unchanged(path: pathlib.Path, flag: str) -> None:
+    """Checks a file or a directory against its checksums, if it has some.
+
+    Those of a directory stand in it; those of a file in its own directory or
+    in one above it.
+
+    Args:
+        path: The file or directory.
+        flag: The flag that named it, for the error.
+
+    Raises:
+        UserError: it has changed since it was written.
+    """
+    if path.is_dir():
+        checksums = path / CHECKSUMS
+        change = find_change(checksums) if checksums.exists() else None
+    else:
+        checksums, change = _find_change_of_file(path)
+    if change:
+        raise UserError(
+            f"{flag} must be as it was written, but in '{checksums.parent}' "
+            f"{change}: put back a copy of it; or, if the change is wanted, "
+            f"remove '{checksums}'"
+        )
+
+
+def _find_change_of_file(
+    path: pathlib.Path,
+) -> tuple[pathlib.Path, str | None]:
+    for folder in path.parents[:_DEPTH]:
+        checksums = folder / CHECKSUMS
+        name = path.relative_to(folder).as_posix()
+        if not checksums.exists():
+            continue
+        try:
+            expected = _read(checksums).get(name)
+        except ValueError:
+            return checksums, f"{CHECKSUMS} holds no checksums"
+        if expected and (change := _change_of(str(path), expected)):
+            return checksums, f"{name} {change}"
+    return path, None
+
+
+def _change_of(path: str, expected: Sum) -> str | None:
+    try:
+        size = tf.io.gfile.stat(path).length
+        if size != expected["bytes"]:
+            return f"has {size:,} bytes instead of {expected['bytes']:,}"
+        return None if _sum_of(path) == expected else "was changed"
+    except tf.errors.NotFoundError:
+        return "is missing"
+    except tf.errors.OpError as error:
+        return f"cannot be read ({error.message})"
+
+
+def _sum_of(path: str) -> Sum:
+    digest, size = hashlib.sha256(), 0
+    with tf.io.gfile.GFile(path, "rb") as file:
+        while chunk := file.read(_CHUNK):
+            digest.update(chunk)
+            size += len(chunk)
+    return {"bytes": size, "sha256": digest.hexdigest()}
+
+
+def _write(path: str | os.PathLike[str], sums: Mapping[str, Sum]) -> None:
+    partial = f"{os.fspath(path)}.partial"
+    with tf.io.gfile.GFile(partial, "w") as file:
+        file.write(json.dumps(sums, indent=2) + "\n")
+    tf.io.gfile.rename(partial, os.fspath(path), overwrite=True)
+
+
+def _read(path: str | os.PathLike[str]) -> dict[str, Sum]:
+    """The checksums in a file. Raises `ValueError` where these are none."""
+    try:
+        with tf.io.gfile.GFile(os.fspath(path)) as file:
+            sums = json.loads(file.read())
+        return {
+            name: {"bytes": int(each["bytes"]), "sha256": str(each["sha256"])}
+            for name, each in sums.items()
+        }
+    except (
+        AttributeError,
+        KeyError,
+        RecursionError,
+        TypeError,
+        tf.errors.OpError,
+    ) as error:
+        raise ValueError(str(error)) from error

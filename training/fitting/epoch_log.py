@@ -1,0 +1,39 @@
+"""The figures of each epoch, as a CSV file that a resumed run goes on with."""
+
+import csv
+import pathlib
+
+import keras
+
+
+class EpochLog(keras.callbacks.Callback):
+    """Adds a row with the figures of each epoch to a CSV file.
+
+    The first row decides on the columns, also of a run that goes on. (Keras'
+    own `CSVLogger` takes those of the first epoch after the restart, without a
+    header: they may be others, and all values are in the wrong columns then.)
+
+    Args:
+        path: of the file, to which rows are added.
+    """
+
+    def __init__(self, path: pathlib.Path):
+        super().__init__()
+        self.path = path
+
+    def on_epoch_end(self, epoch: int, logs: dict | None = None) -> None:
+        row = {"epoch": epoch, **(logs or {})}
+        columns = self._read_columns()
+        with open(self.path, "a", newline="", encoding="utf-8") as file:
+            writer = csv.DictWriter(
+                file, columns or list(row), restval="", extrasaction="ignore"
+            )
+            if not columns:
+                writer.writeheader()
+            writer.writerow(row)
+
+    def _read_columns(self):
+        if not self.path.exists():
+            return []
+        with open(self.path, newline="", encoding="utf-8") as file:
+            return next(csv.reader(file), [])
