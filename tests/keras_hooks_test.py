@@ -4,6 +4,7 @@ They fail when a release moves a hook, and name what has to be looked at.
 CONTRIBUTING.md lists the hooks.
 """
 
+import importlib
 import inspect
 
 import keras
@@ -123,3 +124,11 @@ def test_layers_without_xla():
     model = keras.Sequential([keras.Input((1,)), layer])
     model.compile()
     assert not model.jit_compile
+
+
+def test_another_backend_is_refused_at_once(monkeypatch):
+    from keras_pkm import backend_check
+
+    monkeypatch.setattr(keras.backend, "backend", lambda: "jax")
+    with pytest.raises(ImportError, match="needs the TensorFlow.*: 'jax'. Set"):
+        importlib.reload(backend_check)

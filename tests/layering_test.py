@@ -13,6 +13,7 @@ ROOT = pathlib.Path(__file__).parents[1]
 ROWS = [
     [
         "keras_pkm/version.py",
+        "keras_pkm/backend_check.py",
         "keras_pkm/ops",
         "keras_pkm/runs",
         "keras_pkm/text",

@@ -107,6 +107,7 @@ class MemoryUsageMonitor(keras.callbacks.Callback):
         self._writer: tf.summary.SummaryWriter | None = None
         self._probe: MemoryProbe | None = None
         self._step: int | None = None
+        self._done = 0
         self._figures: dict[str, float] = {}
         self.usage: dict[int, dict[str, float]] = {}
         self.staleness: dict[int, MemoryStaleness] = {}
@@ -119,6 +120,7 @@ class MemoryUsageMonitor(keras.callbacks.Callback):
                 f"memories. Received: `{self.model.name}`, which has none."
             )
         probe = self._probe_of_model()
+        self._done = self._iterations()
         if not self.staleness:
             self._begin_staleness(probe)
         if self.tensorboard_dir and self._writer is None:
@@ -159,7 +161,11 @@ class MemoryUsageMonitor(keras.callbacks.Callback):
     def on_train_batch_end(
         self, batch: int, logs: dict[str, Any] | None = None
     ) -> None:
-        if self.every and self._iterations() % self.every == 0:
+        if not self.every:
+            return
+        before, self._done = self._done, self._iterations()
+        # With `steps_per_execution` several steps end at once.
+        if self._done // self.every > before // self.every:
             self._measure()
             if logs is not None:
                 logs.update(self._figures)

@@ -39,7 +39,8 @@ class TrainingCheckpoint(keras.callbacks.Callback):
     Args:
         directory: path of the checkpoints.
         every: optional int. Steps between checkpoints. Defaults to `None`: at
-            the ends of epochs only.
+            the ends of epochs only. With `steps_per_execution` a checkpoint is
+            written after the execution in which it is due.
         keep: int. How many of the newest are kept. Defaults to `2`: with one
             alone, there is none to go on from if a disk damages it.
         state: optional dict or dataclass with what else to save, as JSON takes
@@ -107,6 +108,7 @@ class TrainingCheckpoint(keras.callbacks.Callback):
         self._files = CheckpointFiles(self.directory)
         self._checkpoint: tf.train.Checkpoint | None = None
         self._saved: int | None = None
+        self._done_in_epoch = 0
 
     @property
     def latest(self) -> str | None:
@@ -201,11 +203,22 @@ class TrainingCheckpoint(keras.callbacks.Callback):
     def on_train_batch_end(
         self, batch: int, logs: dict[str, Any] | None = None
     ) -> None:
-        self.step += 1
+        # With `steps_per_execution` several steps end at once, of which the
+        # last may be more than the epoch has.
+        steps_of_epoch = self.params.get("steps")
+        done = min(batch + 1, steps_of_epoch or batch + 1)
+        before, self.step = self.step, self.step + done - self._done_in_epoch
+        self._done_in_epoch = done
         # An epoch's last step is saved after the evaluation that follows.
-        last = batch + 1 == self.params.get("steps")
-        if self.every and self.step % self.every == 0 and not last:
-            self.save()
+        is_last = done == steps_of_epoch
+        if self.every and self.step // self.every > before // self.every:
+            if not is_last:
+                self.save()
+
+    def on_epoch_begin(
+        self, epoch: int, logs: dict[str, Any] | None = None
+    ) -> None:
+        self._done_in_epoch = 0
 
     def on_epoch_end(
         self, epoch: int, logs: dict[str, Any] | None = None

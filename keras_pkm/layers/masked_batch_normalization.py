@@ -30,12 +30,12 @@ class MaskedBatchNormalization(keras.layers.BatchNormalization):
             is no renormalization, and synchronization is always on.
 
     Call arguments:
-        inputs: float tensor of shape `(tokens, channels)`.
+        inputs: float tensor of shape `(..., channels)`.
         training: bool. Whether to use the batch's moments, and to update the
             moving statistics with them, or the moving statistics. A layer
             with `trainable=False` uses the moving statistics in either case.
-        mask: optional bool tensor of shape `(tokens,)`, true at tokens, false
-            at padding. Padding is normalized like any token.
+        mask: optional bool tensor of shape `(...)`, true at tokens, false at
+            padding. Padding is normalized like any token.
 
     Example:
 
@@ -94,15 +94,16 @@ class MaskedBatchNormalization(keras.layers.BatchNormalization):
         shift = tf.stop_gradient(ops.convert_to_tensor(self.moving_mean))
         shifted = inputs - shift
         if mask is None:
-            mask = tf.ones(tf.shape(inputs)[:1], "bool")
+            mask = tf.ones(tf.shape(inputs)[:-1], "bool")
         # Not a product with the mask: padding may hold NaN.
-        shifted = tf.where(mask[:, None], shifted, 0.0)
+        shifted = tf.where(mask[..., None], shifted, 0.0)
+        axes = list(range(len(inputs.shape) - 1))
         sums = _sum_over_replicas(
             tf.concat(
                 [
-                    tf.reduce_sum(shifted, 0),
-                    tf.reduce_sum(tf.square(shifted), 0),
-                    tf.reduce_sum(tf.cast(mask, "float32"), keepdims=True),
+                    tf.reduce_sum(shifted, axes),
+                    tf.reduce_sum(tf.square(shifted), axes),
+                    tf.reduce_sum(tf.cast(mask, "float32"))[None],
                 ],
                 0,
             )

@@ -24,6 +24,8 @@ class MatthewsCorrelation(keras.metrics.Metric):
 
     Args:
         num_classes: int. Defaults to `2`.
+        threshold: float. Predictions of one number, as of a sigmoid, are class
+            1 if they are larger. Defaults to `0.5`.
         name: str. Defaults to `"matthews_correlation"`.
         dtype: accepted as in other metrics. Counts are float64.
 
@@ -47,6 +49,7 @@ class MatthewsCorrelation(keras.metrics.Metric):
         num_classes: int = 2,
         name: str = "matthews_correlation",
         dtype: str | keras.DTypePolicy | None = None,
+        threshold: float = 0.5,
     ):
         super().__init__(name=name, dtype=dtype)
         if num_classes < 2:
@@ -55,6 +58,7 @@ class MatthewsCorrelation(keras.metrics.Metric):
                 f"Received: num_classes={num_classes}."
             )
         self.num_classes = int(num_classes)
+        self.threshold = float(threshold)
         self._confusion = self.add_variable(
             (self.num_classes, self.num_classes),
             initializer="zeros",
@@ -73,12 +77,16 @@ class MatthewsCorrelation(keras.metrics.Metric):
         Args:
             y_true: int tensor of shape `(batch,)` or `(batch, 1)`, the classes.
             y_pred: float tensor of shape `(batch, num_classes)`, logits or
-                probabilities: the class of the largest counts.
+                probabilities: the class of the largest counts. With two
+                classes also of shape `(batch, 1)` or `(batch,)`: the
+                probability of class 1.
             sample_weight: optional tensor of the shape of `y_true`.
+
+        Raises:
+            ValueError: the shapes are others.
         """
         true = ops.reshape(ops.cast(y_true, "int32"), (-1,))
-        predicted = ops.cast(ops.argmax(y_pred, axis=-1), "int32")
-        predicted = ops.reshape(predicted, (-1,))
+        predicted = self._predicted_classes(ops.convert_to_tensor(y_pred))
         if sample_weight is None:
             weights = ops.ones_like(true, "float64")
         else:
@@ -88,6 +96,19 @@ class MatthewsCorrelation(keras.metrics.Metric):
         )
         self._confusion.assign_add(
             ops.reshape(cells, (self.num_classes, self.num_classes))
+        )
+
+    def _predicted_classes(self, y_pred: tf.Tensor) -> tf.Tensor:
+        shape = y_pred.shape
+        if len(shape) == 2 and shape[-1] == self.num_classes:
+            return ops.cast(ops.argmax(y_pred, axis=-1), "int32")
+        if self.num_classes == 2 and (len(shape) == 1 or shape[1:] == (1,)):
+            classes = ops.cast(y_pred > self.threshold, "int32")
+            return ops.reshape(classes, (-1,))
+        raise ValueError(
+            f"`y_pred` must have the shape (batch, {self.num_classes}), or "
+            "with two classes (batch, 1) or (batch,). "
+            f"Received: y_pred of shape {tuple(shape)}."
         )
 
     def result(self) -> tf.Tensor:
@@ -105,4 +126,8 @@ class MatthewsCorrelation(keras.metrics.Metric):
         )
 
     def get_config(self) -> dict[str, Any]:
-        return {"num_classes": self.num_classes, "name": self.name}
+        return {
+            "num_classes": self.num_classes,
+            "threshold": self.threshold,
+            "name": self.name,
+        }

@@ -41,8 +41,8 @@ class BackboneLoading(keras_hub.models.Backbone):
 
         The weights of `backbone` are copied, the memories are initialized
         afresh, and with `memory_block="pkm"` the feed-forward networks that
-        the memories replace are left over. What became of each weight is
-        logged.
+        the memories replace are left over. How many weights were copied is
+        logged, and at the level DEBUG the paths of the others.
 
         Args:
             backbone: its plain counterpart, such as
@@ -83,7 +83,9 @@ class BackboneLoading(keras_hub.models.Backbone):
             **kwargs,
         )
         with_memory = cls(**config)
-        logger.info("%s", copy_matching_weights(backbone, with_memory))
+        report = copy_matching_weights(backbone, with_memory)
+        logger.info("%s", report)
+        logger.debug("%s", report.details())
         return with_memory
 
     @classmethod

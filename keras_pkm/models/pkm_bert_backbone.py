@@ -1,5 +1,6 @@
 """BERT with product-key memory layers."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import keras
@@ -80,9 +81,39 @@ class PKMBertBackbone(PKMBackbone):
     default_activation = "gelu_approximate"
     cls_token_index = 0
 
-    def __init__(self, *args: Any, num_segments: int = 2, **kwargs: Any):
+    def __init__(
+        self,
+        vocabulary_size: int,
+        num_layers: int,
+        num_heads: int,
+        hidden_dim: int,
+        intermediate_dim: int,
+        dropout: float = 0.1,
+        max_sequence_length: int = 512,
+        activation: str | None = None,
+        num_segments: int = 2,
+        memory_layers: Iterable[int] = (),
+        memory_block: str = "resm",
+        memory: dict[str, Any] | None = None,
+        dtype: str | keras.DTypePolicy | None = None,
+        **kwargs: Any,
+    ):
         self.num_segments = num_segments
-        super().__init__(*args, **kwargs)
+        super().__init__(
+            vocabulary_size=vocabulary_size,
+            num_layers=num_layers,
+            num_heads=num_heads,
+            hidden_dim=hidden_dim,
+            intermediate_dim=intermediate_dim,
+            dropout=dropout,
+            max_sequence_length=max_sequence_length,
+            activation=activation,
+            memory_layers=memory_layers,
+            memory_block=memory_block,
+            memory=memory,
+            dtype=dtype,
+            **kwargs,
+        )
 
     def _embed(
         self,

@@ -106,14 +106,13 @@ class QuestionAnswerer(PKMTask, keras_hub.models.Task):
         """Configures the task for training.
 
         Args:
-            optimizer: `"auto"` for Adam with a rate of 5e-5, or an optimizer.
+            optimizer: `"auto"` for `keras_pkm.optimizers.PKMAdam` with a rate
+                of 5e-5, or an optimizer.
             loss: `"auto"` for the mean of both cross-entropies. Labels are a
                 dict with `"start"` and `"end"`, int of shape `(batch,)`.
             metrics: `"auto"` for the accuracies of both.
             **kwargs: further arguments of `keras.Model.compile`.
         """
-        if optimizer == "auto":
-            optimizer = keras.optimizers.Adam(5e-5)
         if loss == "auto":
             loss = {
                 name: keras.losses.SparseCategoricalCrossentropy(

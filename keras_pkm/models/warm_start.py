@@ -22,15 +22,17 @@ class WarmStartReport:
     left_over: tuple[str, ...]
 
     def __str__(self) -> str:
-        lines = [f"Warm start: {len(self.copied)} weights copied."]
-        if self.new:
-            lines.append(f"New ({len(self.new)}): {', '.join(self.new)}.")
-        if self.left_over:
-            lines.append(
-                f"Left over ({len(self.left_over)}): "
-                f"{', '.join(self.left_over)}."
-            )
-        return "\n".join(lines)
+        return (
+            f"Warm start: {len(self.copied)} weights copied, {len(self.new)} "
+            f"new, {len(self.left_over)} left over."
+        )
+
+    def details(self) -> str:
+        """Returns the paths of the weights that are new or left over."""
+        return (
+            f"New: {', '.join(self.new) or 'none'}. "
+            f"Left over: {', '.join(self.left_over) or 'none'}."
+        )
 
 
 def copy_matching_weights(

@@ -106,7 +106,13 @@ class PKMAdam(keras.optimizers.Adam):
         memory_pattern: str | None = r"(^|/)memory_values$",
         reduction: str = "sparse",
         name: str = "pkm_adam",
+        **kwargs: Any,
     ):
+        if kwargs:
+            raise ValueError(
+                f"`PKMAdam` has no argument `{'`, `'.join(kwargs)}`. To sum "
+                "gradients up, set `accumulation_steps` of a `keras_pkm` task."
+            )
         super().__init__(
             learning_rate=learning_rate,
             beta_1=beta_1,

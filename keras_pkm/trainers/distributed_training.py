@@ -8,6 +8,10 @@ from typing import TypeAlias
 import keras
 import tensorflow as tf
 
+from keras_pkm.trainers.default_optimizer import count_applied
+from keras_pkm.trainers.default_optimizer import make_default_optimizer
+from keras_pkm.trainers.default_optimizer import match_values
+from keras_pkm.trainers.default_optimizer import warn_of_dense_steps
 from keras_pkm.trainers.gradient_accumulation import accumulated_train_step
 
 # To type checkers the mixin is a model: it calls the methods of the task that
@@ -27,17 +31,58 @@ class DistributedTraining(_Task):
     batch. It also keeps the optimizer's state out of presets, and the moving
     statistics of batch norms as they were at steps that the optimizer skips.
 
+    `compile(optimizer="auto")`, which keras-hub's tasks call when they are
+    made, stands for `keras_pkm.optimizers.PKMAdam`.
+
     Attributes:
         accumulation_steps: int. The number of parts in which a batch goes
-            through the model in a train step, to need less memory. Set it
-            before `fit`. Defaults to `1`.
+            through the model in a train step, to need less memory. Defaults
+            to `1`.
     """
 
-    accumulation_steps = 1
+    _accumulation_steps = 1
+    _has_default_optimizer = False
+    _was_warned = False
+
+    @property
+    def accumulation_steps(self) -> int:
+        return self._accumulation_steps
+
+    @accumulation_steps.setter
+    def accumulation_steps(self, value: int) -> None:
+        if value < 1:
+            raise ValueError(
+                "`accumulation_steps` must be at least 1. Received: "
+                f"accumulation_steps={value}."
+            )
+        self._accumulation_steps = int(value)
+        # The next `fit` traces its step anew.
+        self.train_function = None
+
+    def compile(
+        self, optimizer: Any = "auto", *args: Any, **kwargs: Any
+    ) -> None:
+        self._has_default_optimizer = isinstance(optimizer, str) and (
+            optimizer == "auto"
+        )
+        if self._has_default_optimizer:
+            optimizer = make_default_optimizer(self)
+        elif not self._was_warned:
+            self._was_warned = warn_of_dense_steps(optimizer, self)
+        super().compile(optimizer, *args, **kwargs)
+
+    def compile_from_config(self, config: dict[str, Any]) -> None:
+        """Compiles a loaded task as the saved one was."""
+        config = keras.saving.deserialize_keras_object(config)
+        self.compile(**config)
+        # The moments are loaded next.
+        self.optimizer.build(self.trainable_variables)
 
     def make_train_function(self, force: bool = False) -> Callable[..., Any]:
         # A step that creates variables would be traced twice.
         if self.optimizer is not None and not self.optimizer.built:
+            if self._has_default_optimizer:
+                match_values(self.optimizer, self)
             with self.distribute_strategy.scope():
                 self.optimizer.build(self.trainable_variables)
         return super().make_train_function(force)
@@ -50,12 +95,12 @@ class DistributedTraining(_Task):
             for variable in (layer.moving_mean, layer.moving_variance)
         ]
         before = [tf.identity(variable) for variable in statistics]
-        step = tf.identity(self.optimizer.iterations)
+        step = tf.identity(count_applied(self.optimizer))
         if self.accumulation_steps == 1:
             logs = super().train_step(data)
         else:
             logs = accumulated_train_step(self, data, self.accumulation_steps)
-        skipped = tf.equal(self.optimizer.iterations, step)
+        skipped = tf.equal(count_applied(self.optimizer), step)
         for variable, old in zip(statistics, before):
             variable.assign(tf.where(skipped, old, variable))
         return logs

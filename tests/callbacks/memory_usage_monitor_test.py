@@ -10,9 +10,9 @@ from keras_pkm.callbacks.slot_counts import read_slot_counts
 from keras_pkm.models import MemoryProbe
 from keras_pkm.optimizers import PKMAdam
 from tests.contracts import fresh_rng
+from tests.models.modes import eager_and_graph
 from tests.models.tiny import masked_batch
 from tests.models.tiny import tiny_masked_lm
-from tests.modes import eager_and_graph
 
 
 @pytest.fixture

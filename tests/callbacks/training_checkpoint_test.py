@@ -9,9 +9,9 @@ from keras_pkm.callbacks import TrainingCheckpoint
 from keras_pkm.optimizers import LinearWarmup
 from keras_pkm.optimizers import LossScaleOptimizer
 from keras_pkm.optimizers import PKMAdam
+from tests.models.modes import eager_and_graph
 from tests.models.tiny import half_precision_batch
 from tests.models.tiny import half_precision_task
-from tests.modes import eager_and_graph
 
 
 class Stop(Exception):
@@ -144,6 +144,20 @@ def test_keeps_the_newest(model, tmp_path):
     again = TrainingCheckpoint(tmp_path)
     assert again.restore(model) == 5
     assert again.state == {"note": {"a": [1, 2.5, None]}}
+
+
+@pytest.mark.parametrize(
+    "batches, every, saved",
+    [(12, 4, [4, 8, 12]), (12, 3, [4, 8, 12]), (10, 6, [8, 10]), (3, 2, [3])],
+)
+def test_several_steps_in_one_execution(batches, every, saved, model, tmp_path):
+    model.compile("sgd", "mse", steps_per_execution=4)
+    checkpoint = TrainingCheckpoint(tmp_path, every=every, keep=99)
+    x = np.ones((2 * batches, 2))
+    model.fit(x, x[:, 0], batch_size=2, verbose=0, callbacks=[checkpoint])
+    assert checkpoint.step == batches == model.optimizer.iterations
+    steps = {int(p.stem.split("-")[1]) for p in tmp_path.glob("*.index")}
+    assert sorted(steps) == saved
 
 
 def test_half_written_files_do_not_matter(model, tmp_path):

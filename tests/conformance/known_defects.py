@@ -22,14 +22,13 @@ _CLONE_OF_HEAD = (
     "it does in keras-hub's tasks: a clone should share the backbone's",
 )
 _TASK_IN_FILE = (
-    (UserWarning, ValueError),
-    "tasks override `compile` but not `compile_from_config`, as keras-hub's "
-    "do: `load_model` warns, and gives a task that is compiled with stock "
-    "Adam, whether another optimizer or none was saved",
+    ValueError,
+    "keras-hub's tasks compile themselves when they are made, so that a task "
+    "that was not compiled is, once it was loaded",
 )
 _BATCH_NORM = (
-    "`MaskedBatchNormalization` returns float32 under every policy, and trains "
-    "on inputs of rank 2 alone, but declares neither"
+    "`MaskedBatchNormalization` returns float32 under every policy, but does "
+    "not declare it"
 )
 _STALENESS = (
     "`MemoryStaleness.update_state` makes a Python number of a variable, and "
@@ -38,11 +37,6 @@ _STALENESS = (
 
 #: From the name of a test and its case to the error and the reason.
 KNOWN_DEFECTS = {
-    ("clone_model", "PKMBertBackbone"): (
-        TypeError,
-        "`clone_model` takes `__init__(*args, **kwargs)` for the constructor "
-        "of a functional model: ours should spell out its arguments",
-    ),
     **{
         ("clone_model", f"PKM{family}MaskedLM"): _CLONE_OF_HEAD
         for family in ("Bert", "DistilBert", "Roberta")
@@ -57,21 +51,6 @@ KNOWN_DEFECTS = {
         AssertionError,
         _BATCH_NORM,
     ),
-    ("any_rank", "MaskedBatchNormalization"): (
-        tf.errors.InvalidArgumentError,
-        _BATCH_NORM,
-    ),
-    ("gradient_accumulation", "PKMAdam"): (
-        TypeError,
-        "`PKMAdam` refuses `gradient_accumulation_steps` with an error of "
-        "Python's, which does not name the remedy, `task.accumulation_steps`",
-    ),
-    ("default_optimizer", "tasks"): (
-        AssertionError,
-        "tasks compile themselves with stock Adam, which updates every row "
-        "of a value table at each step: the default should be `PKMAdam`",
-    ),
-    ("task_in_file", "compiled"): _TASK_IN_FILE,
     ("task_in_file", "uncompiled"): _TASK_IN_FILE,
     ("metric_in_graph", "ClassMemoryUsage"): (
         tf.errors.OperatorNotAllowedInGraphError,

@@ -122,3 +122,22 @@ def test_config():
     for argument in ("axis", "renorm", "synchronized"):
         with pytest.raises(ValueError, match=f"no argument `{argument}`"):
             MaskedBatchNormalization(**{argument: True})
+
+
+@pytest.mark.parametrize("shape", [(6, 4, 3), (2, 3, 4, 3)])
+def test_any_rank_gives_what_flat_tokens_give(shape):
+    rng = fresh_rng()
+    inputs = rng.normal(size=shape).astype("float32")
+    mask = rng.random(shape[:-1]) < 0.7
+    layer, flat = MaskedBatchNormalization(), MaskedBatchNormalization()
+    for some in (None, mask):
+        outputs = layer(inputs, training=True, mask=some)
+        expected = flat(
+            inputs.reshape(-1, 3),
+            training=True,
+            mask=None if some is None else some.ravel(),
+        )
+        np.testing.assert_allclose(
+            outputs, np.reshape(expected, shape), atol=1e-5
+        )
+    np.testing.assert_allclose(layer.moving_mean, flat.moving_mean, atol=1e-6)

@@ -74,3 +74,24 @@ def test_config_and_fit():
     np.testing.assert_allclose(
         logs["matthews_correlation"], expected, atol=1e-6
     )
+
+
+@pytest.mark.parametrize("shape", [(4,), (4, 1)])
+def test_one_probability_for_two_classes(shape):
+    labels = np.array([0, 1, 1, 0])
+    metric = MatthewsCorrelation()
+    metric.update_state(labels, np.reshape([0.1, 0.9, 0.6, 0.4], shape))
+    assert metric.result() == 1
+    metric = MatthewsCorrelation(threshold=0.7)
+    metric.update_state(labels, np.reshape([0.1, 0.9, 0.6, 0.4], shape))
+    assert 0 < metric.result() < 1
+
+
+@pytest.mark.parametrize(
+    "num_classes, shape", [(2, (4, 3)), (3, (4, 1)), (3, (4,)), (2, (2, 2, 2))]
+)
+def test_predictions_of_another_shape(num_classes, shape):
+    with pytest.raises(ValueError, match=r"`y_pred` must have the shape.*Rec"):
+        MatthewsCorrelation(num_classes).update_state(
+            np.zeros(4), np.zeros(shape)
+        )

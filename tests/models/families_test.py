@@ -1,5 +1,7 @@
 """What holds for the backbones and tasks of all families."""
 
+import inspect
+
 import keras
 import keras_hub
 import numpy as np
@@ -11,11 +13,11 @@ from keras_pkm.models import copy_matching_weights
 from keras_pkm.optimizers import PKMAdam
 from tests.contracts import check_config_round_trip
 from tests.contracts import fresh_rng
+from tests.models.modes import eager_and_graph
 from tests.models.tiny import MEMORY
 from tests.models.tiny import ONE_LAYER
 from tests.models.tiny import SIZES
 from tests.models.tiny import masked_batch
-from tests.modes import eager_and_graph
 
 families = pytest.mark.parametrize("family", ["Bert", "DistilBert", "Roberta"])
 
@@ -102,6 +104,19 @@ def test_another_family_s_preset(family, tmp_path):
         ValueError, match=f"`PKM{family}Backbone`.*Received: a `{other}Back"
     ):
         ours(family).from_preset(str(tmp_path))
+
+
+@families
+def test_clone_and_signature(family):
+    backbone = with_memory(family)
+    # Keras makes a plain functional model of it, as of keras-hub's.
+    copy = keras.models.clone_model(backbone)
+    copy.set_weights(backbone.get_weights())
+    x = features_for(backbone)
+    assert_same(copy(x), backbone(x))
+    arguments = inspect.signature(ours(family)).parameters
+    assert {"hidden_dim", "memory_layers", "memory_block"} <= set(arguments)
+    assert "args" not in arguments
 
 
 def memory_tables(task):

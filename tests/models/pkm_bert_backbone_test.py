@@ -11,12 +11,12 @@ from keras_pkm.models import PKMBertMaskedLM
 from keras_pkm.models import copy_matching_weights
 from tests.contracts import check_config_round_trip
 from tests.contracts import fresh_rng
+from tests.models.modes import eager_and_graph
 from tests.models.tiny import MEMORY
 from tests.models.tiny import SIZES
 from tests.models.tiny import features
 from tests.models.tiny import masked_batch
 from tests.models.tiny import tiny_backbone
-from tests.modes import eager_and_graph
 
 BASE = {
     "vocabulary_size": 30_522,
@@ -176,7 +176,7 @@ def test_from_preset_of_another_model(tmp_path):
 @pytest.mark.parametrize("block", ["pkm", "resm"])
 def test_from_backbone(block, caplog):
     plain = keras_hub.models.BertBackbone(**SIZES)
-    with caplog.at_level(logging.INFO, "keras_pkm"):
+    with caplog.at_level(logging.DEBUG, "keras_pkm"):
         backbone = PKMBertBackbone.from_backbone(
             plain, (2,), memory_block=block, memory=MEMORY
         )
@@ -190,9 +190,17 @@ def test_from_backbone(block, caplog):
     replaced = 4 if block == "pkm" else 0
     assert len(left_over) == replaced
     assert all("transformer_layer_1/feedforward" in p for p in left_over)
-    assert f"{len(plain.weights) - replaced} weights copied" in caplog.text
-    assert "New (8)" in caplog.text
-    assert (f"Left over ({replaced})" in caplog.text) == bool(replaced)
+    copied = len(plain.weights) - replaced
+    info, debug = (
+        [r.getMessage() for r in caplog.records if r.levelno == level]
+        for level in (logging.INFO, logging.DEBUG)
+    )
+    expected = f"{copied} weights copied, 8 new, {replaced} left over."
+    assert [line for line in info if expected in line]
+    assert "/" not in "".join(info)
+    (paths,) = [line for line in debug if line.startswith("New: ")]
+    assert "transformer_layer_1/product_key_memory/sub_keys" in paths
+    assert ("Left over: none" in paths) == (not replaced)
 
 
 @pytest.mark.parametrize(

@@ -8,13 +8,13 @@ import tensorflow as tf
 from keras_pkm.optimizers import LossScaleOptimizer
 from keras_pkm.optimizers import PKMAdam
 from tests.contracts import fresh_rng
+from tests.models.modes import eager_and_graph
 from tests.models.tiny import MEMORY
 from tests.models.tiny import ONE_LAYER
 from tests.models.tiny import half_precision_batch
 from tests.models.tiny import half_precision_task
 from tests.models.tiny import masked_batch
 from tests.models.tiny import tiny_masked_lm
-from tests.modes import eager_and_graph
 
 
 def trained(

@@ -1,0 +1,11 @@
+"""Refuses backends of Keras on which nothing here works, when imported."""
+
+import keras
+
+if keras.backend.backend() != "tensorflow":
+    raise ImportError(
+        "keras_pkm needs the TensorFlow backend of Keras. Received: "
+        f"'{keras.backend.backend()}'. Set the environment variable "
+        "KERAS_BACKEND=tensorflow, or `backend` in ~/.keras/keras.json, before "
+        "Keras is imported."
+    )

@@ -1,0 +1,91 @@
+"""The optimizer of tasks that were not told one, and a warning of others."""
+
+import logging
+import re
+from typing import Any
+
+import keras
+
+from keras_pkm.optimizers import LossScaleOptimizer
+from keras_pkm.optimizers import PKMAdam
+
+_log = logging.getLogger(__name__)
+_VALUES = re.compile(r"(^|/)memory_values$")
+# That of keras-hub's tasks.
+_LEARNING_RATE = 5e-5
+
+
+def make_default_optimizer(model: keras.Model) -> keras.optimizers.Optimizer:
+    """Returns what `compile(optimizer="auto")` stands for.
+
+    That is `PKMAdam`, under the policy `"mixed_float16"` with loss scaling.
+
+    Args:
+        model: The task.
+    """
+    optimizer = PKMAdam(_LEARNING_RATE)
+    if model.dtype_policy.name == "mixed_float16":
+        return LossScaleOptimizer(optimizer)
+    return optimizer
+
+
+def match_values(
+    optimizer: keras.optimizers.Optimizer, model: keras.Model
+) -> None:
+    """Tells a default optimizer, before it is built, if no values are trained.
+
+    They may have been frozen after the model was compiled.
+
+    Args:
+        optimizer: What `make_default_optimizer` returned.
+        model: The task.
+    """
+    if not has_trainable_values(model):
+        inner_of(optimizer).memory_pattern = None
+
+
+def warn_of_dense_steps(
+    optimizer: keras.optimizers.Optimizer | str, model: keras.Model
+) -> bool:
+    """Logs a warning if an optimizer moves rows that no token has read.
+
+    Args:
+        optimizer: The optimizer, or its name.
+        model: The task that is compiled with it.
+
+    Returns:
+        Whether there was reason to.
+    """
+    inner = inner_of(optimizer)
+    if isinstance(inner, PKMAdam) or not has_trainable_values(model):
+        return False
+    name = inner if isinstance(inner, str) else type(inner).__name__
+    _log.warning(
+        "%s is compiled with the optimizer %s, whose steps change all rows of "
+        "the memory values, at a cost that grows with the table. "
+        "keras_pkm.optimizers.PKMAdam changes those that the batch has read.",
+        type(model).__name__,
+        name,
+    )
+    return True
+
+
+def has_trainable_values(model: keras.Model) -> bool:
+    """Whether a model has a table of memory values that is trained."""
+    return any(
+        _VALUES.search(variable.path) for variable in model.trainable_variables
+    )
+
+
+def inner_of(optimizer: Any) -> Any:
+    """Returns the optimizer that a loss-scale optimizer wraps, or itself."""
+    return getattr(optimizer, "inner_optimizer", optimizer)
+
+
+def count_applied(optimizer: keras.optimizers.Optimizer) -> keras.Variable:
+    """Returns how many gradients an optimizer has taken, without those skipped.
+
+    `iterations` counts groups of them where `gradient_accumulation_steps` is
+    set, so that it tells nothing of a single train step.
+    """
+    return inner_of(optimizer)._iterations

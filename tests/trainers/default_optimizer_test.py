@@ -1,0 +1,124 @@
+"""What trains tasks that were not told an optimizer."""
+
+import logging
+
+import keras
+import numpy as np
+import pytest
+
+from keras_pkm.models import PKMBertTextClassifier
+from keras_pkm.models import freeze_memory
+from keras_pkm.optimizers import LossScaleOptimizer
+from keras_pkm.optimizers import PKMAdam
+from tests.contracts import fresh_rng
+from tests.models.tiny import ONE_LAYER
+from tests.models.tiny import features
+from tests.models.tiny import tiny_backbone
+from tests.models.tiny import tiny_masked_lm
+
+
+def new_task(**kwargs):
+    return PKMBertTextClassifier(
+        tiny_backbone(**{**ONE_LAYER, **kwargs}), num_classes=2
+    )
+
+
+def fit(task):
+    rng = fresh_rng()
+    x, labels = features(rng), rng.integers(0, 2, 8)
+    task.run_eagerly = True
+    task.fit(x, labels, batch_size=4, shuffle=False, verbose=0)
+
+
+def values_of(task):
+    return task.backbone.transformer_layers[0].product_key_memory.memory_values
+
+
+def test_rows_that_no_token_read_stay(caplog):
+    task = new_task()
+    assert type(task.optimizer) is PKMAdam
+    assert float(task.optimizer.learning_rate) == pytest.approx(5e-5)
+    before = values_of(task).numpy()
+    fit(task)
+    changed = (values_of(task).numpy() != before).any(-1)
+    assert 0 < changed.sum() < len(changed)
+    assert not caplog.records
+
+
+def test_frozen_values_and_plain_models():
+    task = new_task()
+    freeze_memory(task.backbone)
+    fit(task)
+    assert task.optimizer.memory_pattern is None
+    fit(new_task(memory_layers=()))
+
+
+def test_half_precision_is_scaled():
+    assert type(new_task(dtype="mixed_float16").optimizer) is LossScaleOptimizer
+    assert type(new_task(dtype="mixed_bfloat16").optimizer) is PKMAdam
+
+
+@pytest.mark.parametrize("optimizer", ["adam", "AdamW", "scaled"])
+def test_another_optimizer_is_warned_of_once(optimizer, caplog):
+    if optimizer == "AdamW":
+        optimizer = keras.optimizers.AdamW()
+    elif optimizer == "scaled":
+        optimizer = LossScaleOptimizer(keras.optimizers.SGD())
+    task = new_task()
+    with caplog.at_level(logging.WARNING, "keras_pkm"):
+        task.compile(optimizer)
+        task.compile(optimizer)
+    (record,) = caplog.records
+    assert "PKMBertTextClassifier is compiled with" in record.getMessage()
+    caplog.clear()
+    frozen = new_task()
+    freeze_memory(frozen.backbone)
+    frozen.compile(optimizer)
+    task.compile(PKMAdam())
+    new_task(memory_layers=()).compile(optimizer)
+    assert not caplog.records
+
+
+def test_keras_accumulation_keeps_the_statistics_of_each_part():
+    """With a stock optimizer; they were rolled back on all but the last."""
+    task = new_task()
+    task.compile(
+        keras.optimizers.SGD(0.1, gradient_accumulation_steps=4),
+        loss="sparse_categorical_crossentropy",
+    )
+    memory = task.backbone.transformer_layers[0].product_key_memory
+    moving = memory.query_normalization.moving_mean
+    before = moving.numpy()
+    fit(task)
+    assert task.optimizer.iterations == 0
+    assert not np.array_equal(moving, before)
+
+
+def test_pkm_adam_names_what_to_set_instead():
+    for name in ("gradient_accumulation_steps", "amsgrad"):
+        with pytest.raises(ValueError, match=f"`{name}`.*`accumulation_steps`"):
+            PKMAdam(**{name: 4})
+
+
+def test_accumulation_steps_can_change_between_fits(monkeypatch):
+    parts = []
+
+    def counted(model, data, num_parts):
+        parts.append(num_parts)
+        return {"loss": 0.0}
+
+    monkeypatch.setattr(
+        "keras_pkm.trainers.distributed_training.accumulated_train_step",
+        counted,
+    )
+    task = new_task()
+    fit(task)
+    task.accumulation_steps = 2
+    fit(task)
+    assert parts == [2, 2]
+    with pytest.raises(ValueError, match="at least 1.*accumulation_steps=0"):
+        task.accumulation_steps = 0
+
+
+def test_masked_lm():
+    assert type(tiny_masked_lm(**ONE_LAYER).optimizer) is PKMAdam
