@@ -19,6 +19,8 @@ class UsageRecipe:
     Each line is an input of its own, a question answerer's context, or a
     pair's first text. What is longer than the model's inputs is cut, but for
     contexts.
+
+    --verbose shows the messages of TensorFlow, too.
     """
 
     # Directory of an exported model with memory.

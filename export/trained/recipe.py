@@ -15,7 +15,10 @@ KINDS = ("encoder", "preprocessor", "mlm", "classifier", "qa")
 
 @dataclasses.dataclass(frozen=True)
 class ExportRecipe:
-    """Export a trained model as a SavedModel, which needs none of our code."""
+    """Export a trained model as a SavedModel, which needs none of our code.
+
+    --verbose shows the messages of TensorFlow, too.
+    """
 
     # The model: the directory of a run, whose best model it is, or of a preset.
     model: str

@@ -15,17 +15,10 @@ from keras_pkm.optimizers.row_sparse import clip_by_value
 from keras_pkm.optimizers.row_sparse import reduce_gradients
 from keras_pkm.optimizers.row_update import replica_component
 from keras_pkm.optimizers.row_update import update_read_rows
+from keras_pkm.optimizers.unsupported import UNSUPPORTED
+from keras_pkm.optimizers.unsupported import refuse
 from keras_pkm.optimizers.variable_groups import group_variables
 
-# Arguments of Adam that have no row-sparse form.
-_UNSUPPORTED = (
-    "amsgrad",
-    "use_ema",
-    "ema_momentum",
-    "ema_overwrite_frequency",
-    "gradient_accumulation_steps",
-    "loss_scale_factor",
-)
 _Schedule: TypeAlias = keras.optimizers.schedules.LearningRateSchedule
 
 
@@ -108,11 +101,7 @@ class PKMAdam(keras.optimizers.Adam):
         name: str = "pkm_adam",
         **kwargs: Any,
     ):
-        if kwargs:
-            raise ValueError(
-                f"`PKMAdam` has no argument `{'`, `'.join(kwargs)}`. To sum "
-                "gradients up, set `accumulation_steps` of a `keras_pkm` task."
-            )
+        refuse(kwargs)
         super().__init__(
             learning_rate=learning_rate,
             beta_1=beta_1,
@@ -285,7 +274,7 @@ class PKMAdam(keras.optimizers.Adam):
 
     def get_config(self) -> dict[str, Any]:
         config = super().get_config()
-        for name in _UNSUPPORTED:
+        for name in UNSUPPORTED:
             config.pop(name, None)
         rate = self._memory_learning_rate
         config.update(

@@ -51,12 +51,15 @@ def group_variables(
             f"matches none of {len(variables)}. Pass "
             "`memory_pattern=None` for a model without trainable values."
         )
-    for group, members in groups.items():
-        parameters = sum(v.shape.num_elements() for v in members)
-        logger.info(
-            "PKMAdam: %d variables, %s parameters: %s",
-            len(members),
-            f"{parameters:,}",
-            group,
-        )
+    sizes = {
+        group: f"{sum(v.shape.num_elements() for v in members):,}"
+        for group, members in groups.items()
+    }
+    logger.info(
+        "PKMAdam: %s parameters in %d value tables, %s that decay, %s others",
+        sizes["memory"],
+        len(groups["memory"]),
+        sizes["decayed"],
+        sizes["not decayed"],
+    )
     return groups

@@ -92,9 +92,7 @@ def test_groups_are_logged_once(caplog):
         optimizer.build(variables)
         optimizer.build(variables)
     assert caplog.messages == [
-        "PKMAdam: 1 variables, 20 parameters: memory",
-        "PKMAdam: 1 variables, 6 parameters: decayed",
-        "PKMAdam: 1 variables, 3 parameters: not decayed",
+        "PKMAdam: 20 parameters in 1 value tables, 6 that decay, 3 others"
     ]
 
 

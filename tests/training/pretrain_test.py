@@ -33,7 +33,7 @@ def train(tiny_run, tmp_path):
 def test_prints_what_the_memory_brought(tiny_run):
     assert "2 device(s), mixed_bfloat16" in tiny_run.stdout
     assert "right after adding it (resm)" in tiny_run.stdout
-    assert "PKMAdam: 1 variables, 1,024 parameters: memory" in tiny_run.stderr
+    assert "PKMAdam: 1,024 parameters in 1 value tables" in tiny_run.stderr
     table = tiny_run.files.results_table.read_text()
     assert table in tiny_run.stdout
     names = [line.split("|")[1].strip() for line in table.splitlines()[2:6]]

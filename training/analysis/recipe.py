@@ -14,7 +14,10 @@ from training.commands.recipe_checks import check_numbers
 
 @dataclasses.dataclass(frozen=True)
 class AnalysisRecipe:
-    """Show how a model uses its memories."""
+    """Show how a model uses its memories.
+
+    --verbose shows the messages of TensorFlow, too.
+    """
 
     # The directory of a run, whose best model it is; a preset with memory; or
     # an exported model, of which the tokens are not known.

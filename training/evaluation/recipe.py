@@ -16,6 +16,8 @@ class EvaluationRecipe:
 
     Prints its perplexity with a standard error, and how much of each memory the
     text uses, from the same pass.
+
+    --verbose shows the messages of TensorFlow, too.
     """
 
     # The directory of a pretraining run, whose best model it is; a preset; or a

@@ -19,6 +19,8 @@ class FinetuningRecipe:
     Prints the dev sets' figures, over some seeds, beside the paper's. Sections
     and tables are those of Kim and Jung, "Large Product Key Memory for
     Pretrained Language Models" (2020).
+
+    --verbose shows the messages of TensorFlow, too.
     """
 
     # The task.

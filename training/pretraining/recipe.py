@@ -19,6 +19,8 @@ class PretrainingRecipe:
     otherwise the memory is there from the start. Each stage has its own
     optimizer and its own schedule. Sections are those of Kim and Jung, "Large
     Product Key Memory for Pretrained Language Models" (2020).
+
+    --verbose shows the messages of TensorFlow, too.
     """
 
     # Where the defaults of all other flags come from.

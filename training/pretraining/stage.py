@@ -15,6 +15,7 @@ from training.fitting.epoch_log import EpochLog
 from training.fitting.optimizer import make_optimizer
 from training.fitting.perplexity_log import PerplexityLog
 from training.fitting.resumable_fit import resumable_fit
+from training.fitting.short_progress import ShortProgress
 from training.measuring.perplexity import Evaluation
 from training.measuring.perplexity import MaskedLMEvaluator
 from training.pretraining.data import PretrainingData
@@ -171,6 +172,7 @@ def train_stage(
                 str(logs.tensorboard), write_graph=False
             ),
         ]
+    callbacks.append(ShortProgress())
     resumable_fit(
         model,
         lambda first_step, num_steps: data.training_batches(

@@ -117,6 +117,8 @@ class ReproductionRecipe:
     in place of (PKM) or beside (ResM) the feed-forward networks, from fresh
     weights and from the BERT's (+Init). Then measures and fine-tunes them and
     writes a report. What is finished is skipped, what was begun goes on.
+
+    --verbose shows the messages of TensorFlow, too.
     """
 
     # Directory of the runs and the report.
