@@ -15,6 +15,7 @@ from keras_pkm.callbacks.slot_counts import Counts
 from keras_pkm.callbacks.slot_counts import list_slot_counts
 from keras_pkm.callbacks.slot_counts import read_slot_counts
 from keras_pkm.callbacks.slot_counts import write_slot_counts
+from keras_pkm.layers.find_memories import find_memories
 from keras_pkm.metrics.memory_staleness import MemoryStaleness
 from keras_pkm.metrics.numbers import result_numbers
 from keras_pkm.probing.memory_probe import MemoryProbe
@@ -113,11 +114,10 @@ class MemoryUsageMonitor(keras.callbacks.Callback):
         self.staleness: dict[int, MemoryStaleness] = {}
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
-        backbone = getattr(self.model, "backbone", self.model)
-        if not getattr(backbone, "memory_outputs", None):
+        if not find_memories(self.model):
             raise ValueError(
-                "`MemoryUsageMonitor` needs a model whose backbone has "
-                f"memories. Received: `{self.model.name}`, which has none."
+                "`MemoryUsageMonitor` needs a model with memories. Received: "
+                f"`{self.model.name}`, which has none."
             )
         probe = self._probe_of_model()
         self._done = self._iterations()
@@ -129,10 +129,10 @@ class MemoryUsageMonitor(keras.callbacks.Callback):
             )
 
     def _probe_of_model(self) -> MemoryProbe:
-        backbone = getattr(self.model, "backbone", self.model)
+        model = getattr(self.model, "backbone", self.model)
         # Traced once, however often `fit` is called.
-        if self._probe is None or self._probe.backbone is not backbone:
-            self._probe = MemoryProbe(backbone)
+        if self._probe is None or self._probe.model is not model:
+            self._probe = MemoryProbe(model)
         return self._probe
 
     def _begin_staleness(self, probe: MemoryProbe) -> None:

@@ -1,5 +1,6 @@
 """Checks of the arguments of a product-key memory."""
 
+import numbers
 from typing import Any
 
 
@@ -9,7 +10,9 @@ def positive_int(name: str, value: int) -> int:
     Raises:
         ValueError: it is none.
     """
-    if isinstance(value, bool) or int(value) != value or value < 1:
+    is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    # Also false for NaN and infinity.
+    if not (is_number and 1 <= value < float("inf") and value % 1 == 0):
         raise ValueError(
             f"`{name}` must be a positive integer. Received: {name}={value!r}."
         )
@@ -22,7 +25,7 @@ def dropout_rate(name: str, value: float) -> float:
     Raises:
         ValueError: it is not.
     """
-    if not 0 <= value < 1:
+    if not (isinstance(value, numbers.Real) and 0 <= value < 1):
         raise ValueError(
             f"`{name}` must be in [0, 1). Received: {name}={value!r}."
         )

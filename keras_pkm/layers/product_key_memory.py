@@ -12,6 +12,7 @@ from keras_pkm.layers.memory_arguments import check_memory_sizes
 from keras_pkm.layers.memory_arguments import check_query_normalization
 from keras_pkm.layers.memory_arguments import dropout_rate
 from keras_pkm.layers.memory_arguments import positive_int
+from keras_pkm.layers.memory_observer import report_read
 from keras_pkm.layers.padding_mask import flatten_padding_mask
 from keras_pkm.ops.embedding_bag import embedding_bag
 from keras_pkm.ops.product_key_search import product_key_search
@@ -217,6 +218,7 @@ class ProductKeyMemory(keras.layers.Layer):
         weights = weights / ops.sum(weights, axis=-1, keepdims=True)
         if mask is not None:
             weights = ops.where(mask[:, None, None], weights, 0)
+        report_read(self, slots, weights, mask)
 
         reads = (-1, self.num_heads * self.top_k)
         outputs = embedding_bag(

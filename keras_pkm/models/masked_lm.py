@@ -26,6 +26,7 @@ class PKMMaskedLM(PKMTask):
         preprocessor: keras_hub.models.Preprocessor | None = None,
         **kwargs: Any,
     ):
+        self.check_backbone(backbone)
         super().__init__(backbone, preprocessor=preprocessor, **kwargs)
         norm = self.masked_lm_head._intermediate_layer_norm
         norm.epsilon = backbone.layer_norm_epsilon

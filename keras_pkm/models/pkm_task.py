@@ -3,6 +3,8 @@
 from typing import Any
 from typing import Self
 
+import keras_hub
+
 from keras_pkm.models.checkpoint_readers import CheckpointReader
 from keras_pkm.models.checkpoint_readers import open_checkpoint
 from keras_pkm.trainers.distributed_training import DistributedTraining
@@ -15,6 +17,25 @@ class PKMTask(DistributedTraining):
 
     A subclass comes before the task of keras-hub in the list of its bases.
     """
+
+    @classmethod
+    def check_backbone(cls, backbone: keras_hub.models.Backbone) -> None:
+        """Checks that a backbone is of the class that a task is made for.
+
+        Args:
+            backbone: The backbone.
+
+        Raises:
+            ValueError: it is another one.
+        """
+        # The base class of question answerers takes any.
+        known = cls.backbone_cls or keras_hub.models.Backbone
+        if not isinstance(backbone, known):
+            raise ValueError(
+                f"`backbone` must be a `{cls.backbone_cls.__name__}`. "
+                f"Received: a `{type(backbone).__name__}`. Make one of it by "
+                f"`{cls.backbone_cls.__name__}.from_backbone`."
+            )
 
     @classmethod
     def from_preset(

@@ -73,6 +73,8 @@ class QuestionAnswerer(PKMTask, keras_hub.models.Task):
         preprocessor: keras_hub.models.Preprocessor | None = None,
         **kwargs: Any,
     ):
+        self.check_backbone(backbone)
+
         # === Layers ===
         self.backbone = backbone
         self.preprocessor = preprocessor

@@ -1,16 +1,37 @@
 """Text classification: a class for each text, or pair of texts."""
 
+from typing import Any
+
 import keras
 import keras_hub
 
+from keras_pkm.models.pkm_backbone import PKMBackbone
 from keras_pkm.models.pkm_bert_backbone import PKMBertBackbone
 from keras_pkm.models.pkm_distil_bert_backbone import PKMDistilBertBackbone
 from keras_pkm.models.pkm_roberta_backbone import PKMRobertaBackbone
 from keras_pkm.models.pkm_task import PKMTask
 
 
+class PKMTextClassifier(PKMTask):
+    """Base of text classifiers."""
+
+    def __init__(
+        self,
+        backbone: PKMBackbone,
+        num_classes: int,
+        preprocessor: keras_hub.models.Preprocessor | None = None,
+        **kwargs: Any,
+    ):
+        self.check_backbone(backbone)
+        super().__init__(
+            backbone, num_classes, preprocessor=preprocessor, **kwargs
+        )
+
+
 @keras.saving.register_keras_serializable("keras_pkm")
-class PKMBertTextClassifier(PKMTask, keras_hub.models.BertTextClassifier):
+class PKMBertTextClassifier(
+    PKMTextClassifier, keras_hub.models.BertTextClassifier
+):
     """`keras_hub.models.BertTextClassifier` for a backbone with memory.
 
     It behaves as that class does, and trains under `tf.distribute`, too.
@@ -54,7 +75,7 @@ class PKMBertTextClassifier(PKMTask, keras_hub.models.BertTextClassifier):
 
 @keras.saving.register_keras_serializable("keras_pkm")
 class PKMDistilBertTextClassifier(
-    PKMTask, keras_hub.models.DistilBertTextClassifier
+    PKMTextClassifier, keras_hub.models.DistilBertTextClassifier
 ):
     """`keras_hub.models.DistilBertTextClassifier` for a backbone with memory.
 
@@ -67,7 +88,9 @@ class PKMDistilBertTextClassifier(
 
 
 @keras.saving.register_keras_serializable("keras_pkm")
-class PKMRobertaTextClassifier(PKMTask, keras_hub.models.RobertaTextClassifier):
+class PKMRobertaTextClassifier(
+    PKMTextClassifier, keras_hub.models.RobertaTextClassifier
+):
     """`keras_hub.models.RobertaTextClassifier` for a backbone with memory.
 
     For the rest see `keras_pkm.models.PKMBertTextClassifier`, which has

@@ -1,18 +1,22 @@
 """Measures how a model uses its memories on some data."""
 
+from typing import Any
+
 import keras
 import numpy as np
 import tensorflow as tf
 
+from keras_pkm.layers.find_memories import find_memories
+from keras_pkm.layers.memory_observer import observe_memories
 from keras_pkm.probing.usage_counter import UsageCounter
 
 
 class MemoryProbe:
-    """Runs a backbone over data and measures the use of each memory.
+    """Runs a model over data and measures the use of each memory.
 
     Args:
-        backbone: backbone with `memory_outputs`, such as
-            `keras_pkm.models.PKMBertBackbone`.
+        model: any Keras model with `keras_pkm.layers.ProductKeyMemory` layers,
+            such as `keras_pkm.models.PKMBertBackbone`.
 
     Example:
 
@@ -36,33 +40,56 @@ class MemoryProbe:
     ([2, 4], 96)
     """
 
-    def __init__(self, backbone: keras.Model):
-        self.backbone = backbone
-        self._strategy = backbone.distribute_strategy
-        self._accesses = keras.Model(backbone.inputs, backbone.memory_outputs)
+    def __init__(self, model: keras.Model):
+        self.model = model
+        self._memories = find_memories(model)
+        if not self._memories:
+            raise ValueError(
+                "`model` must have a memory to measure. Received: a "
+                f"`{type(model).__name__}` without one."
+            )
+        self._strategy = model.distribute_strategy
+        # What comes after the last memory need not be computed.
+        outputs = getattr(model, "memory_outputs", None)
+        self._accesses = outputs and keras.Model(model.inputs, outputs)
         with self._strategy.scope():
-            self._usage = UsageCounter.of_backbone(backbone)
+            self._usage = UsageCounter.of_model(model)
         self._step = tf.function(
             lambda features: self._strategy.run(self._count, (features,)),
             reduce_retracing=True,
         )
 
-    def _count(self, features: dict[str, tf.Tensor]) -> None:
-        features = {name: features[name] for name in self.backbone.input}
-        memories = self._accesses(features, training=False)
-        self._usage.update(memories, features["padding_mask"])
+    def _count(self, features: Any) -> None:
+        if self._accesses is not None:
+            features = {name: features[name] for name in self.model.input}
+            memories = self._accesses(features, training=False)
+            self._usage.update(memories, features["padding_mask"])
+            return
+        numbers = {id(memory): n for n, memory in self._memories.items()}
+
+        def count(
+            memory: keras.layers.Layer,
+            slots: tf.Tensor,
+            weights: tf.Tensor,
+            mask: tf.Tensor | None,
+        ) -> None:
+            self._usage.update({numbers[id(memory)]: (slots, weights)}, mask)
+
+        with observe_memories(count):
+            self.model(features, training=False)
 
     def measure(self, data: tf.data.Dataset) -> dict[int, dict[str, float]]:
         """Measures the use of each memory over `data`.
 
         Args:
-            data: finite `tf.data.Dataset` of the backbone's features, or of
+            data: finite `tf.data.Dataset` of the model's inputs, or of
                 tuples that begin with them, as for training. Under
                 `tf.distribute` its batches must divide by the replicas.
 
         Returns:
-            A dict, from the number of the layer, counted from 1, to a dict of
-            the figures of `keras_pkm.metrics.MemoryUsage`, as Python numbers.
+            A dict, from the number of the layer, counted from 1 (in models
+            other than ours the number of the memory), to a dict of the figures
+            of `keras_pkm.metrics.MemoryUsage`, as Python numbers.
         """
         self._usage.reset()
         if self._strategy.num_replicas_in_sync > 1:

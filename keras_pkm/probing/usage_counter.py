@@ -6,6 +6,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from keras_pkm.layers.find_memories import find_memories
 from keras_pkm.metrics.memory_usage import MemoryUsage
 from keras_pkm.metrics.numbers import result_numbers
 
@@ -29,28 +30,26 @@ class UsageCounter:
         }
 
     @classmethod
-    def of_backbone(cls, backbone: keras.Model) -> "UsageCounter":
-        """Returns a counter for a backbone, of which it may have no memory."""
+    def of_model(cls, model: keras.Model) -> "UsageCounter":
+        """Returns a counter for any model, also for one without a memory."""
         return cls(
             {
-                number: backbone.transformer_layers[
-                    number - 1
-                ].product_key_memory.num_slots
-                for number in getattr(backbone, "memory_outputs", {})
+                number: memory.num_slots
+                for number, memory in find_memories(model).items()
             }
         )
 
     def update(
         self,
         memories: Mapping[int, tuple[tf.Tensor, tf.Tensor]],
-        is_token: tf.Tensor,
+        is_token: tf.Tensor | None,
     ) -> None:
         """Counts the reads of a batch.
 
         Args:
-            memories: Slots and weights of each memory, by the number of its
-                layer, of shape `(batch, length, num_heads, top_k)`.
-            is_token: `(batch, length)`, 0 or false at padding.
+            memories: Slots and weights of memories, by the number of the
+                layer, of shape `(..., num_heads, top_k)`.
+            is_token: `(...)`, 0 or false at padding; `None` if there is none.
         """
         for number, (slots, weights) in memories.items():
             self._metrics[number].update_state(slots, weights, is_token)

@@ -2,21 +2,22 @@
 
 import keras
 
+from keras_pkm.layers.find_memories import find_memories
+
 PARTS = ("values", "keys", "queries")
 
 
-def freeze_memory(
-    backbone: keras.Model, parts: tuple[str, ...] = PARTS
-) -> None:
-    """Freezes parts of all memories of a backbone, and trains all others.
+def freeze_memory(model: keras.Model, parts: tuple[str, ...] = PARTS) -> None:
+    """Freezes parts of all memories of a model, and trains all others.
 
     Call it before `compile`. Freezing the values is what table 5 of the paper
     compares with; a model without trainable values needs
     `PKMAdam(memory_pattern=None)`.
 
     Args:
-        backbone: backbone with memory, such as
-            `keras_pkm.models.PKMBertBackbone`.
+        model: any Keras model with `keras_pkm.layers.ProductKeyMemory`
+            layers, such as `keras_pkm.models.PKMBertBackbone`; it must be
+            built.
         parts: tuple of str, of `"values"`, the table; `"keys"`, the sub-keys;
             `"queries"`, projection and normalization of the queries. A frozen
             batch norm uses its moving statistics in training, too. Defaults to
@@ -48,17 +49,18 @@ def freeze_memory(
             f"`parts` must be of {', '.join(map(repr, PARTS))}. Received: "
             f"parts={tuple(parts)!r}, with {', '.join(map(repr, unknown))}."
         )
-    memories = [
-        layer.product_key_memory
-        for layer in backbone.transformer_layers
-        if getattr(layer, "product_key_memory", None) is not None
-    ]
+    memories = find_memories(model)
     if not memories:
         raise ValueError(
-            "`backbone` must have a memory to freeze. Received: a "
-            f"`{type(backbone).__name__}` without one."
+            "`model` must have a memory to freeze. Received: a "
+            f"`{type(model).__name__}` without one."
         )
-    for memory in memories:
+    for memory in memories.values():
+        if not memory.built:
+            raise ValueError(
+                f"`model` must be built before '{memory.name}' is frozen. Call "
+                "it, or `model.build(input_shape)`."
+            )
         memory.memory_values.trainable = "values" not in parts
         memory.sub_keys.trainable = "keys" not in parts
         memory.query_projection.trainable = "queries" not in parts

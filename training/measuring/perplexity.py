@@ -87,7 +87,7 @@ class MaskedLMEvaluator:
         )
         self._strategy = task.distribute_strategy
         with self._strategy.scope():
-            self._usage = UsageCounter.of_backbone(backbone)
+            self._usage = UsageCounter.of_model(backbone)
         self._step_everywhere = tf.function(
             lambda *batch: self._strategy.gather(
                 self._strategy.run(self._step, batch), axis=0

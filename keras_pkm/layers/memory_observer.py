@@ -1,0 +1,49 @@
+"""Lets others see what memories read, whatever model they are in."""
+
+import contextlib
+import contextvars
+from collections.abc import Callable
+from collections.abc import Iterator
+from typing import Any
+from typing import TypeAlias
+
+import keras
+import tensorflow as tf
+
+#: Takes a memory, its slots and weights of shape `(tokens, num_heads, top_k)`,
+#: and a mask of shape `(tokens,)`, false at padding, or `None`.
+Observer: TypeAlias = Callable[
+    [keras.layers.Layer, tf.Tensor, tf.Tensor, tf.Tensor | None], Any
+]
+# A variable of the context, since replicas are computed in threads.
+_observer: contextvars.ContextVar[Observer | None] = contextvars.ContextVar(
+    "observer", default=None
+)
+
+
+@contextlib.contextmanager
+def observe_memories(observer: Observer) -> Iterator[None]:
+    """Calls a function at each read of a memory while it is open.
+
+    In a graph the function is called while the graph is traced.
+
+    Args:
+        observer: The function.
+    """
+    token = _observer.set(observer)
+    try:
+        yield
+    finally:
+        _observer.reset(token)
+
+
+def report_read(
+    memory: keras.layers.Layer,
+    slots: tf.Tensor,
+    weights: tf.Tensor,
+    mask: tf.Tensor | None,
+) -> None:
+    """Tells the observer, if there is one, what a memory has read."""
+    observer = _observer.get()
+    if observer is not None:
+        observer(memory, slots, weights, mask)
