@@ -18,6 +18,7 @@ import tensorflow as tf
 
 from keras_pkm.converters.hugging_face_families import FAMILIES
 from keras_pkm.converters.hugging_face_families import Family
+from keras_pkm.converters.hugging_face_hub import local_directory
 from keras_pkm.models.checkpoint_readers import register_checkpoint_opener
 
 logger = logging.getLogger(__name__)
@@ -85,16 +86,18 @@ class HuggingFaceDirectory:
                 f"`{self.family.activation}` in '{self.path}/config.json' must "
                 f"be one of {', '.join(_ACTIVATIONS)}. Received: {activation}."
             )
-        for name, only in (
-            ("position_embedding_type", "absolute"),
-            ("layer_norm_eps", self.family.layer_norm_epsilon),
-        ):
-            if self._config.get(name, only) != only:
-                raise ValueError(
-                    f"`{name}` in '{self.path}/config.json' must be {only!r}. "
-                    f"Received: {self._config[name]!r}."
-                )
-        return {**sizes, "activation": _ACTIVATIONS[activation]}
+        positions = self._config.get("position_embedding_type", "absolute")
+        if positions != "absolute":
+            raise ValueError(
+                f"`position_embedding_type` in '{self.path}/config.json' must "
+                f"be 'absolute'. Received: {positions!r}."
+            )
+        return {
+            **sizes,
+            "activation": _ACTIVATIONS[activation],
+            # Configurations of DistilBERT do not name theirs.
+            "layer_norm_epsilon": self._config.get("layer_norm_eps"),
+        }
 
     def _entry(self, name: str) -> Any:
         if name not in self._config:
@@ -239,7 +242,8 @@ def _plain_name(name: str, family: Family) -> str:
 def open_hugging_face_directory(
     preset: str, kind: str | None
 ) -> HuggingFaceDirectory | None:
-    """Opens a directory of transformers; returns None for anything else."""
+    """Opens a model of transformers; returns None for anything else."""
+    preset = local_directory(preset, kind)
     if not is_hugging_face_directory(preset):
         return None
     if kind is None:

@@ -34,7 +34,6 @@ class Family:
         layer: str. The modules of encoder layer `{}`.
         in_layer: dict, from our modules in a layer to theirs.
         modules: dict, from all other modules of ours to theirs.
-        layer_norm_epsilon: float. The only one that the backbone has.
         reserved_positions: int. Rows before the first position's.
     """
 
@@ -44,7 +43,6 @@ class Family:
     layer: str
     in_layer: dict[str, str]
     modules: dict[str, str]
-    layer_norm_epsilon: float = 1e-12
     reserved_positions: int = 0
 
 
@@ -118,7 +116,6 @@ FAMILIES = {
             "mlm_head/intermediate_layer_norm": "lm_head.layer_norm",
             "mlm_head": "lm_head",
         },
-        layer_norm_epsilon=1e-5,
         # Positions of RoBERTa begin after that of padding, 1.
         reserved_positions=2,
     ),

@@ -26,7 +26,7 @@ class PKMBackbone(BackboneLoading):
         hugging_face_family: The `model_type` of transformers.
         input_names: The names of its inputs.
         default_activation: The name of its activation.
-        layer_norm_epsilon: float, that of its layer norms.
+        default_layer_norm_epsilon: float, that of its layer norms.
         embeddings_name: The name of the layer of both embeddings.
     """
 
@@ -34,7 +34,7 @@ class PKMBackbone(BackboneLoading):
     hugging_face_family: str
     input_names: tuple[str, ...] = ("token_ids", "padding_mask")
     default_activation = "gelu"
-    layer_norm_epsilon = 1e-12
+    default_layer_norm_epsilon = 1e-12
     embeddings_name: str | None = None
 
     def __init__(
@@ -47,6 +47,7 @@ class PKMBackbone(BackboneLoading):
         dropout: float = 0.1,
         max_sequence_length: int = 512,
         activation: str | None = None,
+        layer_norm_epsilon: float | None = None,
         memory_layers: Iterable[int] = (),
         memory_block: str = "resm",
         memory: dict[str, Any] | None = None,
@@ -75,6 +76,9 @@ class PKMBackbone(BackboneLoading):
         self.dropout = dropout
         self.max_sequence_length = max_sequence_length
         self.activation = activation
+        self.layer_norm_epsilon = (
+            layer_norm_epsilon or self.default_layer_norm_epsilon
+        )
         self.memory_layers = memory_layers
         self.memory_block = memory_block
         self.memory = dict(memory or {})
@@ -192,6 +196,7 @@ class PKMBackbone(BackboneLoading):
                 "dropout": self.dropout,
                 "max_sequence_length": self.max_sequence_length,
                 "activation": self.activation,
+                "layer_norm_epsilon": self.layer_norm_epsilon,
                 "memory_layers": list(self.memory_layers),
                 "memory_block": self.memory_block,
                 "memory": dict(self.memory),

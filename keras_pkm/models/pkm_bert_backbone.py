@@ -31,6 +31,8 @@ class PKMBertBackbone(PKMBackbone):
         activation: `"gelu_approximate"`, by tanh as in Google's BERT, or
             `"gelu"`, exact as in Hugging Face's checkpoints. Defaults to
             `"gelu_approximate"`.
+        layer_norm_epsilon: optional float, of all layer norms. Defaults to
+            the family's, `1e-12`, and of RoBERTa `1e-5`.
         num_segments: int. Number of segment types. Defaults to `2`.
         memory_layers: tuple of int. The encoder layers with a memory, counted
             from 1 as in the paper, which has `(4, 8)` of 12 and `(2, 4)` of
@@ -91,6 +93,7 @@ class PKMBertBackbone(PKMBackbone):
         dropout: float = 0.1,
         max_sequence_length: int = 512,
         activation: str | None = None,
+        layer_norm_epsilon: float | None = None,
         num_segments: int = 2,
         memory_layers: Iterable[int] = (),
         memory_block: str = "resm",
@@ -108,6 +111,7 @@ class PKMBertBackbone(PKMBackbone):
             dropout=dropout,
             max_sequence_length=max_sequence_length,
             activation=activation,
+            layer_norm_epsilon=layer_norm_epsilon,
             memory_layers=memory_layers,
             memory_block=memory_block,
             memory=memory,

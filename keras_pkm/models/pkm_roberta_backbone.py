@@ -43,6 +43,6 @@ class PKMRobertaBackbone(PKMBackbone):
 
     plain_cls = keras_hub.models.RobertaBackbone
     hugging_face_family = "roberta"
-    layer_norm_epsilon = 1e-5
+    default_layer_norm_epsilon = 1e-5
     embeddings_name = "embeddings"
     start_token_index = 0

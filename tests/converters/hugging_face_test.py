@@ -4,6 +4,7 @@ import json
 import pathlib
 import shutil
 
+import keras
 import numpy as np
 import pytest
 
@@ -12,6 +13,9 @@ from tests.models.tiny import MEMORY
 
 ROOT = pathlib.Path(__file__).parent / "hugging_face"
 pytest.importorskip("safetensors", reason="safetensors is not installed")
+huggingface_hub = pytest.importorskip(
+    "huggingface_hub", reason="huggingface_hub is not installed"
+)
 
 BACKBONES = {
     "bert": models.PKMBertBackbone,
@@ -123,7 +127,6 @@ def change_config(directory, **changes):
     [
         ({"model_type": "gpt2"}, "type 'bert'. Received: model_type 'gpt2'"),
         ({"hidden_act": "relu"}, "`hidden_act`.*must be one of gelu.*relu"),
-        ({"layer_norm_eps": 1e-6}, "`layer_norm_eps`.*must be 1e-12.*1e-06"),
         ({"position_embedding_type": "relative_key"}, "must be 'absolute'"),
         ({"hidden_size": None}, "must have an entry `hidden_size`"),
         ({"vocab_size": 30}, r"`embeddings.word_embeddings.weight`.*\(30, 8\)"),
@@ -157,3 +160,58 @@ def test_a_head_of_another_activation():
 def test_a_class_for_any_backbone_knows_no_kind_of_model():
     with pytest.raises(ValueError, match="such as `PKMBertQuestionAnswerer`"):
         models.QuestionAnswerer.from_preset(str(ROOT / "bert"))
+
+
+def test_another_epsilon(directory, tmp_path):
+    """transformers' own `RobertaConfig()` has BERT's, for instance."""
+    change_config(directory, layer_norm_eps=1e-6)
+    task = models.PKMBertMaskedLM.from_preset(str(directory))
+    norms = [
+        layer
+        for layer in task._flatten_layers()
+        if isinstance(layer, keras.layers.LayerNormalization)
+    ]
+    assert len(norms) > 3
+    assert {norm.epsilon for norm in norms} == {1e-6}
+    task.backbone.save_to_preset(str(tmp_path / "preset"))
+    copy = models.PKMBertBackbone.from_preset(str(tmp_path / "preset"))
+    assert copy.layer_norm_epsilon == 1e-6
+    assert models.PKMRobertaBackbone.from_preset(
+        str(ROOT / "roberta")
+    ).layer_norm_epsilon == pytest.approx(1e-5)
+
+
+@pytest.fixture
+def hub(monkeypatch):
+    """Takes the place of the hub: names are those of local directories."""
+    fetched = []
+
+    def hf_hub_download(name, file):
+        return str(ROOT / name.split("/")[1] / file)
+
+    def snapshot_download(name, allow_patterns):
+        fetched.append(allow_patterns)
+        return str(ROOT / name.split("/")[1])
+
+    monkeypatch.setattr(huggingface_hub, "hf_hub_download", hf_hub_download)
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", snapshot_download)
+    return fetched
+
+
+def test_a_name_on_the_hub_gives_what_its_directory_gives(hub):
+    backbones = []
+    for name in (str(ROOT / "bert"), "hf://somebody/bert"):
+        keras.utils.set_random_seed(0)  # of the pooler, which it lacks
+        backbones.append(models.PKMBertBackbone.from_preset(name))
+    local, named = backbones
+    assert named.get_config() | {"name": 0} == local.get_config() | {"name": 0}
+    assert named.activation == "gelu"
+    for old, new in zip(local.weights, named.weights):
+        np.testing.assert_array_equal(old, new)
+    assert "model*.safetensors" in hub[0]
+
+
+def test_another_model_on_the_hub_is_not_fetched(hub):
+    with pytest.raises(ValueError, match="type 'bert'. Received.*'roberta'"):
+        models.PKMBertBackbone.from_preset("hf://somebody/roberta")
+    assert hub == [["config.json"]]

@@ -53,8 +53,9 @@ def build_model(
     if start is not None:
         inherited["max_sequence_length"] = start.backbone.max_sequence_length
         # keras-hub's own backbones do not name theirs.
-        if hasattr(start.backbone, "activation"):
-            inherited["activation"] = start.backbone.activation
+        for name in ("activation", "layer_norm_epsilon"):
+            if hasattr(start.backbone, name):
+                inherited[name] = getattr(start.backbone, name)
     with strategy.scope():
         return data.family.masked_lm(
             data.family.backbone(
