@@ -9,6 +9,7 @@ import keras
 import tensorflow as tf
 from keras import ops
 
+from keras_pkm.optimizers.rate_multiple import parse_multiple
 from keras_pkm.optimizers.row_sparse import Gradient
 from keras_pkm.optimizers.row_sparse import all_finite
 from keras_pkm.optimizers.row_sparse import clip_by_value
@@ -46,8 +47,9 @@ class PKMAdam(keras.optimizers.Adam):
     Args:
         learning_rate: float or schedule, for all but the value tables.
             Defaults to `1e-4`.
-        memory_learning_rate: float or schedule, for the value tables. Defaults
-            to `1e-3`.
+        memory_learning_rate: float or schedule, for the value tables; or a
+            multiple of `learning_rate`, such as `"10x"`, which follows what
+            callbacks make of that. Defaults to `1e-3`.
         beta_1: float. Defaults to `0.9`.
         beta_2: float. Defaults to `0.999`.
         epsilon: float. Defaults to `1e-7`.
@@ -88,7 +90,7 @@ class PKMAdam(keras.optimizers.Adam):
     def __init__(
         self,
         learning_rate: float | _Schedule = 1e-4,
-        memory_learning_rate: float | _Schedule = 1e-3,
+        memory_learning_rate: float | str | _Schedule = 1e-3,
         beta_1: float = 0.9,
         beta_2: float = 0.999,
         epsilon: float = 1e-7,
@@ -120,12 +122,15 @@ class PKMAdam(keras.optimizers.Adam):
             )
         self.memory_pattern = memory_pattern
         self.reduction = reduction
+        self._memory_multiple = parse_multiple(memory_learning_rate)
         self._memory_learning_rate = self._rate(memory_learning_rate)
 
     def _rate(
         self, rate: float | dict[str, Any] | _Schedule
     ) -> keras.Variable | _Schedule:
-        """A schedule as it is, a number as a variable that can be set."""
+        """A number as a variable that can be set, all others as they are."""
+        if self._memory_multiple is not None:
+            return rate
         if isinstance(rate, dict):
             rate = keras.saving.deserialize_keras_object(rate)
         if isinstance(rate, keras.optimizers.schedules.LearningRateSchedule):
@@ -149,16 +154,19 @@ class PKMAdam(keras.optimizers.Adam):
     @property
     def memory_learning_rate(self) -> keras.Variable | tf.Tensor:
         """The value tables' learning rate at the current step."""
+        if self._memory_multiple is not None:
+            return self.learning_rate * self._memory_multiple
         if callable(self._memory_learning_rate):
             return self._memory_learning_rate(self._iterations)
         return self._memory_learning_rate
 
     @memory_learning_rate.setter
     def memory_learning_rate(self, rate: float) -> None:
-        if callable(self._memory_learning_rate):
+        if not isinstance(self._memory_learning_rate, keras.Variable):
             raise TypeError(
-                "`memory_learning_rate` is a schedule and cannot be set. Give "
-                "the optimizer a float to be able to set it."
+                "`memory_learning_rate` is a schedule, or a multiple, and "
+                "cannot be set. Give the optimizer a float to be able to set "
+                "it."
             )
         self._memory_learning_rate.assign(rate)
 
@@ -279,9 +287,11 @@ class PKMAdam(keras.optimizers.Adam):
         rate = self._memory_learning_rate
         config.update(
             {
-                "memory_learning_rate": float(rate.numpy())
-                if isinstance(rate, keras.Variable)
-                else keras.saving.serialize_keras_object(rate),
+                "memory_learning_rate": (
+                    float(rate.numpy())
+                    if isinstance(rate, keras.Variable)
+                    else keras.saving.serialize_keras_object(rate)
+                ),
                 "memory_pattern": self.memory_pattern,
                 "reduction": self.reduction,
             }

@@ -83,6 +83,36 @@ def test_rates_of_their_own():
     assert constant.memory_learning_rate == 0.125
 
 
+def test_a_multiple_follows_the_learning_rate():
+    optimizer = PKMAdam(0.5, "10x", memory_pattern="values")
+    values = keras.Variable(np.zeros((4, 2), "float32"), name="values")
+    kernel = keras.Variable(np.zeros(2, "float32"), name="kernel")
+    optimizer.build([values, kernel])
+    gradients = [tf.ones((4, 2)), tf.ones(2)]
+    for rate in (0.5, 0.125):  # as a callback sets it
+        optimizer.learning_rate = rate
+        before = values.numpy()[0, 0], kernel.numpy()[0]
+        optimizer.apply_gradients(zip(gradients, [values, kernel]))
+        moved = values.numpy()[0, 0] - before[0]
+        # Adam's first steps on equal gradients are as large as the rate.
+        assert moved == pytest.approx(-10 * rate, rel=1e-4)
+        assert kernel.numpy()[0] - before[1] == pytest.approx(-rate, rel=1e-4)
+    copy = check_config_round_trip(optimizer)
+    assert float(copy.memory_learning_rate) == pytest.approx(1.25)
+    assert float(PKMAdam(1.0, "0x").memory_learning_rate) == 0
+    schedule = PKMAdam(LinearWarmup(1.0, 2, 4), "2x")
+    schedule.iterations.assign(1)
+    assert float(schedule.memory_learning_rate) == 1.0
+    with pytest.raises(TypeError, match="a multiple, and cannot be set"):
+        schedule.memory_learning_rate = 1.0
+
+
+@pytest.mark.parametrize("rate", ["fast", "x", "-2x", "10", "1e-3"])
+def test_what_is_no_multiple(rate):
+    with pytest.raises(ValueError, match="`memory_learning_rate` must be.*10x"):
+        PKMAdam(memory_learning_rate=rate)
+
+
 def test_groups_are_logged_once(caplog):
     kernel = keras.Variable(np.ones((2, 3)), name="kernel")
     bias = keras.Variable(np.ones(3), name="bias")
