@@ -59,14 +59,16 @@ def check_memory_sizes(memory: Any) -> None:
         )
 
 
-def check_query_normalization(name: str | None) -> None:
-    """Checks the name of the normalization of the queries.
+def known_width(inputs_shape: tuple[int | None, ...]) -> int:
+    """Returns the last dimension of the inputs' shape.
 
     Raises:
-        ValueError: it is unknown.
+        ValueError: it is not known.
     """
-    if name not in ("batch", "layer", None):
+    width = inputs_shape[-1]
+    if width is None:
         raise ValueError(
-            '`query_normalization` must be "batch", "layer" or None. '
-            f"Received: query_normalization={name!r}."
+            "The last dimension of the inputs of `ProductKeyMemory` must be "
+            f"known. Received: inputs_shape={inputs_shape}."
         )
+    return width

@@ -9,11 +9,13 @@ from keras import ops
 
 from keras_pkm.layers.masked_batch_normalization import MaskedBatchNormalization
 from keras_pkm.layers.memory_arguments import check_memory_sizes
-from keras_pkm.layers.memory_arguments import check_query_normalization
 from keras_pkm.layers.memory_arguments import dropout_rate
+from keras_pkm.layers.memory_arguments import known_width
 from keras_pkm.layers.memory_arguments import positive_int
 from keras_pkm.layers.memory_observer import report_read
 from keras_pkm.layers.padding_mask import flatten_padding_mask
+from keras_pkm.layers.query_normalization import make_query_normalization
+from keras_pkm.layers.weight_options import WeightOptions
 from keras_pkm.ops.embedding_bag import embedding_bag
 from keras_pkm.ops.product_key_search import product_key_search
 
@@ -55,9 +57,15 @@ class ProductKeyMemory(keras.layers.Layer):
             normalization spreads the queries over the keys, hence the reads
             over the slots. Its moments leave padding out and are taken over
             all replicas. Defaults to `"batch"`.
-        query_dropout: float in [0, 1). Dropout of the queries. Defaults to
-            `0`.
-        value_dropout: float in [0, 1). Dropout of the output. Defaults to `0`.
+        query_dropout: float in [0, 1), of the queries. Defaults to `0`.
+        value_dropout: float in [0, 1), of the output. Defaults to `0`.
+        sub_keys_initializer: optional. Defaults to uniform numbers around 0.
+        sub_keys_regularizer, sub_keys_constraint: optional.
+        values_initializer: optional. Defaults to normal numbers of variance
+            `1 / value_dim`.
+        values_regularizer: optional. It reads the whole table, and each step
+            then changes all rows.
+        values_constraint: optional. It rewrites the whole table at each step.
         **kwargs: further arguments of `keras.layers.Layer`, such as `name` and
             `dtype`. Queries, scores, softmax and the weighted sum are float32
             under every dtype policy.
@@ -104,6 +112,12 @@ class ProductKeyMemory(keras.layers.Layer):
         query_normalization: str | None = "batch",
         query_dropout: float = 0.0,
         value_dropout: float = 0.0,
+        sub_keys_initializer: Any = None,
+        sub_keys_regularizer: Any = None,
+        sub_keys_constraint: Any = None,
+        values_initializer: Any = None,
+        values_regularizer: Any = None,
+        values_constraint: Any = None,
         **kwargs: Any,
     ):
         super().__init__(**kwargs)
@@ -116,10 +130,15 @@ class ProductKeyMemory(keras.layers.Layer):
         )
         self.query_dropout = dropout_rate("query_dropout", query_dropout)
         self.value_dropout = dropout_rate("value_dropout", value_dropout)
+        self._sub_keys_options = WeightOptions.of(
+            sub_keys_initializer, sub_keys_regularizer, sub_keys_constraint
+        )
+        self._values_options = WeightOptions.of(
+            values_initializer, values_regularizer, values_constraint
+        )
         check_memory_sizes(self)
-        check_query_normalization(query_normalization)
         self._query_normalization = query_normalization
-        self.query_normalization = self._make_query_normalization()
+        self.query_normalization = make_query_normalization(query_normalization)
         self.supports_masking = True
         # XLA's top-k on CPU is several times slower than TensorFlow's, and its
         # gather of resource rows has no sparse gradient.
@@ -131,24 +150,18 @@ class ProductKeyMemory(keras.layers.Layer):
         return self.num_sub_keys**2
 
     def build(self, inputs_shape: tuple[int | None, ...]) -> None:
-        dim = inputs_shape[-1]
-        if dim is None:
-            raise ValueError(
-                "The last dimension of the inputs of `ProductKeyMemory` must "
-                f"be known. Received: inputs_shape={inputs_shape}."
-            )
+        dim = known_width(inputs_shape)
         value_dim = self.value_dim or dim
         half = self.key_dim // 2
+        bound = 1 / math.sqrt(half)
 
+        channels = self.num_heads * self.key_dim
         self.query_projection = keras.layers.Dense(
-            self.num_heads * self.key_dim,
-            dtype=self.dtype_policy,
-            name="query_projection",
+            channels, dtype=self.dtype_policy, name="query_projection"
         )
         self.query_projection.build((None, dim))
         if isinstance(self.query_normalization, MaskedBatchNormalization):
             # One mean and variance for each (head, dimension).
-            channels = self.num_heads * self.key_dim
             self.query_normalization.build((None, channels))
         elif self.query_normalization is not None:
             self.query_normalization.build((None, self.num_heads, self.key_dim))
@@ -157,21 +170,21 @@ class ProductKeyMemory(keras.layers.Layer):
         )
         self.sub_keys = self.add_weight(
             shape=(self.num_heads, 2, self.num_sub_keys, half),
-            initializer=keras.initializers.RandomUniform(
-                -1 / math.sqrt(half), 1 / math.sqrt(half)
-            ),
             autocast=False,
             name="sub_keys",
+            **self._sub_keys_options.arguments(
+                keras.initializers.RandomUniform(-bound, bound)
+            ),
         )
         # Autocast would convert the whole table at each read.
         self.memory_values = self.add_weight(
             shape=(self.num_slots, value_dim),
-            initializer=keras.initializers.RandomNormal(
-                stddev=1 / math.sqrt(value_dim)
-            ),
             dtype="float32",
             autocast=False,
             name="memory_values",
+            **self._values_options.arguments(
+                keras.initializers.RandomNormal(stddev=1 / math.sqrt(value_dim))
+            ),
         )
         self.output_projection = None
         if value_dim != dim:
@@ -185,14 +198,6 @@ class ProductKeyMemory(keras.layers.Layer):
         self.value_dropout_layer = keras.layers.Dropout(
             self.value_dropout, dtype=self.dtype_policy, name="value_dropout"
         )
-
-    def _make_query_normalization(self) -> keras.layers.Layer | None:
-        kind = {
-            "batch": MaskedBatchNormalization,
-            "layer": keras.layers.LayerNormalization,
-            None: None,
-        }[self._query_normalization]
-        return kind and kind(dtype="float32", name="query_normalization")
 
     def call(
         self,
@@ -288,6 +293,8 @@ class ProductKeyMemory(keras.layers.Layer):
                 "query_normalization": self._query_normalization,
                 "query_dropout": self.query_dropout,
                 "value_dropout": self.value_dropout,
+                **self._sub_keys_options.config("sub_keys"),
+                **self._values_options.config("values"),
             }
         )
         return config
