@@ -68,7 +68,7 @@ class ProductKeyMemory(keras.layers.Layer):
         values_constraint: optional. It rewrites the whole table at each step.
         **kwargs: further arguments of `keras.layers.Layer`, such as `name` and
             `dtype`. Queries, scores, softmax and the weighted sum are float32
-            under every dtype policy.
+            under every dtype policy; float16 projections overflow at 65,504.
 
     Call arguments:
         inputs: float tensor of shape `(..., dim)`, any leading dimensions.
