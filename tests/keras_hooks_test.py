@@ -132,3 +132,17 @@ def test_another_backend_is_refused_at_once(monkeypatch):
     monkeypatch.setattr(keras.backend, "backend", lambda: "jax")
     with pytest.raises(ImportError, match="needs the TensorFlow.*: 'jax'. Set"):
         importlib.reload(backend_check)
+
+
+def test_attributes_that_are_read():
+    masked = keras.layers.Masking()(tf.zeros((1, 2, 3)))
+    assert masked._keras_mask.shape == (1, 2)
+    head = keras_hub.layers.MaskedLMHead(vocabulary_size=10)
+    head.build((None, 4, 8), (None, 2))
+    assert isinstance(
+        head._intermediate_layer_norm, keras.layers.LayerNormalization
+    )
+    optimizer = ADAM(gradient_accumulation_steps=2)
+    optimizer._iterations.assign(3)
+    assert optimizer.iterations == 1
+    assert hasattr(keras.Sequential(), "_distribute_strategy")
