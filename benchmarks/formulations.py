@@ -25,8 +25,8 @@ from benchmarks.contenders.sizes import MemorySizes
 from benchmarks.timing.report import report
 from benchmarks.timing.report import spread
 from benchmarks.timing.report import write
-from keras_pkm.ops import cpu_sums
-from keras_pkm.ops import stock_sums
+from keras_pkm.ops import cpu_reads
+from keras_pkm.ops import stock_reads
 from keras_pkm.ops.product_key_search import product_key_search
 from keras_pkm.ops.product_key_search import stock_search
 from keras_pkm.optimizers import cpu_row_update
@@ -58,21 +58,20 @@ def parts(sizes: MemorySizes, tokens: int) -> dict[str, dict]:
 
     def gather_and_product(slots, weights):
         return tf.einsum(
-            "tj,tjw->tw", weights, stock_sums.gather(table.handle, slots)
+            "tj,tjw->tw", weights, stock_reads.gather(table.handle, slots)
         )
 
-    def in_blocks(size):
-        blocks = [
-            tf.reshape(tensor, (-1, size, tensor.shape[1]))
-            for tensor in (slots, weights)
-        ]
-        return tf.map_fn(
-            lambda block: gather_and_product(*block),
-            blocks,
-            fn_output_signature="float32",
+    def gather_and_weigh(slots, upstream):
+        return tf.einsum(
+            "tw,tjw->tj", upstream, stock_reads.gather(table.handle, slots)
         )
 
-    gradient = stock_sums.table_gradient(shape, slots, weights, upstream)
+    def sort_and_sum(slots, weights, upstream):
+        rows, segments, tokens, weights = stock_reads.sort_reads(slots, weights)
+        values = weights[:, None] * tf.gather(upstream, tokens)
+        return tf.math.segment_sum(values, segments), rows
+
+    gradient = cpu_reads.table_gradient(shape, slots, weights, upstream)
     tables = (table, *moments)
 
     def adam(gradient, values, m, v):
@@ -112,7 +111,9 @@ def parts(sizes: MemorySizes, tokens: int) -> dict[str, dict]:
     def search():
         with tf.GradientTape() as tape:
             tape.watch((queries, sub_keys))
-            _, found = product_key_search(queries, sub_keys, sizes.top_k)
+            _, found = product_key_search(
+                queries, sub_keys, sizes.top_k, "fastest"
+            )
         return tape.gradient(found, (queries, sub_keys), of_scores)
 
     def search_densely():
@@ -124,29 +125,35 @@ def parts(sizes: MemorySizes, tokens: int) -> dict[str, dict]:
     kernel = normal(sizes.width, sizes.num_heads * sizes.key_dim)
     cases = {
         "weighted sum of rows": {
-            "XLA, 8 reads at a time": lambda: cpu_sums.weighted_sum(
+            "XLA, 8 reads at a time": lambda: cpu_reads.weighted_sum(
                 table.handle, shape, slots, weights
             ),
             "gather, product": lambda: gather_and_product(slots, weights),
             "gather, product, compiled by XLA": functools.partial(
                 xla(gather_and_product), slots, weights
             ),
-            "gather, product, 16 tokens at a time": lambda: in_blocks(16),
+            "gather, product, in blocks (portable)": lambda: (
+                stock_reads.weighted_sum(table.handle, shape, slots, weights)
+            ),
         },
         "gradient of the weights": {
-            "XLA, a token at a time": lambda: cpu_sums.weights_gradient(
+            "XLA, a token at a time": lambda: cpu_reads.weights_gradient(
                 table.handle, shape, slots, upstream
             ),
-            "gather, product": lambda: stock_sums.weights_gradient(
-                table.handle, shape, slots, upstream
+            "gather, product": lambda: gather_and_weigh(slots, upstream),
+            "gather, product, in blocks (portable)": lambda: (
+                stock_reads.weights_gradient(
+                    table.handle, shape, slots, upstream
+                )
             ),
         },
         "gradient of the table": {
             "sort, product with a sparse matrix": lambda: (
-                cpu_sums.table_gradient(shape, slots, weights, upstream)
+                cpu_reads.table_gradient(shape, slots, weights, upstream)
             ),
-            "sort, segment sum": lambda: stock_sums.table_gradient(
-                shape, slots, weights, upstream
+            "sort, segment sum": lambda: sort_and_sum(slots, weights, upstream),
+            "sort, sparse_dense_matmul (portable)": lambda: (
+                stock_reads.table_gradient(shape, slots, weights, upstream)
             ),
         },
         f"update of the {len(gradient.indices):,} rows": {

@@ -5,6 +5,7 @@ python benchmarks/inference.py
 
 import pathlib
 import sys
+from typing import Literal
 
 if __name__ == "__main__":
     # A clone runs its own code, from any folder, installed or not.
@@ -40,6 +41,7 @@ def main(
     batches: tuple[int, ...] = (1, 32),
     length: int = 128,
     precision: str = "float32",
+    implementation: Literal["fastest", "portable"] = "fastest",
     rounds: int = 11,
     output: pathlib.Path = pathlib.Path("runs/benchmarks"),
 ):
@@ -51,6 +53,8 @@ def main(
         batches: Numbers of sequences in a batch.
         length: Tokens of a sequence.
         precision: Dtype policy.
+        implementation: That of the memories. Exported models have the portable
+            one.
         rounds: Rounds in which a model and BASE are timed, once each.
         output: Directory for inference.md and inference.json.
     """
@@ -65,14 +69,14 @@ def main(
             reference = Contender(
                 "BASE",
                 "bert_contenders.encoder",
-                (base, "ffn", batch, length, precision),
+                (base, "ffn", batch, length, precision, implementation),
             )
             for name, sizes, block in models:
                 progress.set_description(f"{batch} x {length}, {name}")
                 model = Contender(
                     name,
                     "bert_contenders.encoder",
-                    (sizes, block, batch, length, precision),
+                    (sizes, block, batch, length, precision, implementation),
                 )
                 timings = time_in_turn([reference, model], ["forward"], rounds)
                 plain, timing = timings["forward"]

@@ -16,7 +16,12 @@ Block = Literal["ffn", "pkm", "resm"]
 
 
 def encoder(
-    sizes: BertSizes, block: Block, batch: int, length: int, precision: str
+    sizes: BertSizes,
+    block: Block,
+    batch: int,
+    length: int,
+    precision: str,
+    implementation: str = "fastest",
 ) -> Case:
     """The traced encoder, as one serves it."""
     keras.config.set_dtype_policy(precision)
@@ -28,7 +33,8 @@ def encoder(
     traced = tf.function(lambda: backbone(inputs, training=False))
 
     def forward():
-        outputs = traced()
+        with keras_pkm.ops.use_implementation(implementation):
+            outputs = traced()
         tf.test.experimental.sync_devices()
         return outputs
 

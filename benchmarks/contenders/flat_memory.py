@@ -47,4 +47,5 @@ class FlatMemory(keras.layers.Layer):
             self.memory_values,
             ops.reshape(ops.cast(slots, "int32"), reads),
             ops.reshape(ops.softmax(scores), reads),
+            implementation="fastest",
         )

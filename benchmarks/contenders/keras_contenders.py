@@ -72,6 +72,7 @@ def ours(sizes: MemorySizes, tokens: int) -> Case:
         num_heads=sizes.num_heads,
         top_k=sizes.top_k,
         key_dim=sizes.key_dim,
+        implementation="fastest",
     )
     case = _case(layer, keras_pkm.optimizers.PKMAdam(), sizes, tokens)
     read = tf.function(functools.partial(layer, return_memory_access=True))

@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from export.graph.value_tables import ValueTable
-from keras_pkm.ops import portable_forms
+from keras_pkm.ops import portable_reads
 
 # TF Hub's names of the inputs, and keras-hub's.
 INPUTS = {
@@ -88,7 +88,7 @@ class Encoder:
             `"memory_access"`, a dict from a layer's number to its slots and
             weights. All but the slots are float32.
         """
-        with self.portable_forms():
+        with self.portable_reads(training):
             outputs = self._model(self.features_of(inputs), training=training)
         access = outputs.pop("memory_access")
         outputs = tf.nest.map_structure(
@@ -107,10 +107,12 @@ class Encoder:
             if ours in self.backbone.input
         }
 
-    def portable_forms(self) -> contextlib.AbstractContextManager:
+    def portable_reads(
+        self, training: bool = False
+    ) -> contextlib.AbstractContextManager:
         """Within it graphs of the backbone are portable, and read `tables`."""
-        return portable_forms(
-            lambda values, slots: self._values[id(values)].read(slots)
+        return portable_reads(
+            lambda values, slots: self._values[id(values)].read(slots), training
         )
 
     def variables_of(

@@ -70,7 +70,7 @@ class SavedMaskedLM(tf.train.Checkpoint):
             there = tf.ones_like(places, "bool").to_tensor(False)[..., None]
             features = encoder.features_of(inputs)
             features["mask_positions"] = tf.cast(places.to_tensor(), "int32")
-            with encoder.portable_forms():
+            with encoder.portable_reads():
                 logits = task(features, training=False)
             scores, ids = tf.math.top_k(
                 tf.nn.softmax(tf.cast(logits, "float32")), best

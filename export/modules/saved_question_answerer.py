@@ -47,7 +47,7 @@ class SavedQuestionAnswerer(tf.train.Checkpoint):
         special = SpecialTokens.of(tokenizer)
 
         def logits_of(inputs):
-            with encoder.portable_forms():
+            with encoder.portable_reads():
                 logits = task(encoder.features_of(inputs), training=False)
             return logits["start"], logits["end"]
 

@@ -52,7 +52,7 @@ class SavedTextClassifier(tf.train.Checkpoint):
 
         def call(*texts):
             features = encoder.features_of(inputs_of(*texts))
-            with encoder.portable_forms():
+            with encoder.portable_reads():
                 scores = tf.cast(task(features, training=False), "float32")
             if task.activation is keras.activations.linear:
                 scores = tf.nn.softmax(scores)

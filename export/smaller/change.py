@@ -91,7 +91,7 @@ def _compare(before, after, task, inputs):
     elif hasattr(task, "num_classes"):
         labels = []
         for encoder in (before, after):
-            with encoder.portable_forms():
+            with encoder.portable_reads():
                 logits = task(encoder.features_of(inputs), training=False)
             labels.append(tf.argmax(logits, 1))
         same = tf.cast(labels[0] == labels[1], "float32")

@@ -11,6 +11,7 @@ import keras
 import tensorflow as tf
 
 from keras_pkm.callbacks.checkpoint_files import CheckpointFiles
+from keras_pkm.callbacks.steps_done import steps_done
 
 _log = logging.getLogger(__name__)
 
@@ -203,14 +204,11 @@ class TrainingCheckpoint(keras.callbacks.Callback):
     def on_train_batch_end(
         self, batch: int, logs: dict[str, Any] | None = None
     ) -> None:
-        # With `steps_per_execution` several steps end at once, of which the
-        # last may be more than the epoch has.
-        steps_of_epoch = self.params.get("steps")
-        done = min(batch + 1, steps_of_epoch or batch + 1)
+        done = steps_done(self.params, batch)
         before, self.step = self.step, self.step + done - self._done_in_epoch
         self._done_in_epoch = done
         # An epoch's last step is saved after the evaluation that follows.
-        is_last = done == steps_of_epoch
+        is_last = done == self.params.get("steps")
         if self.every and self.step // self.every > before // self.every:
             if not is_last:
                 self.save()

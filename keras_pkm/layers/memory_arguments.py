@@ -19,6 +19,11 @@ def positive_int(name: str, value: int) -> int:
     return int(value)
 
 
+def positive_int_or_none(name: str, value: int | None) -> int | None:
+    """As `positive_int`, of an argument that may be `None`."""
+    return None if value is None else positive_int(name, value)
+
+
 def dropout_rate(name: str, value: float) -> float:
     """Returns the value of an argument that must be at least 0 and below 1.
 

@@ -5,18 +5,24 @@ from keras import ops
 
 
 def flatten_padding_mask(
-    inputs: tf.Tensor, padding_mask: tf.Tensor | None
+    inputs: tf.Tensor,
+    mask: tf.Tensor | None,
+    padding_mask: tf.Tensor | None = None,
 ) -> tf.Tensor | None:
     """Returns a padding mask as booleans of shape `(tokens,)`.
 
     Args:
         inputs: `(..., dim)`.
-        padding_mask: `(...)`, true or 1 for tokens, false or 0 for padding; or
-            None.
+        mask: `(...)`, true or 1 for tokens, false or 0 for padding; or None.
+        padding_mask: another name of `mask`, which it comes before, as Keras
+            passes the mask that inputs carry as `mask`.
 
     Raises:
         ValueError: the shapes do not fit.
     """
+    name = "mask" if padding_mask is None else "padding_mask"
+    if padding_mask is None:
+        padding_mask = mask
     if padding_mask is None:
         return None
     expected = tuple(inputs.shape[:-1])
@@ -26,8 +32,8 @@ def flatten_padding_mask(
         for sizes in zip(received, expected)
     ):
         raise ValueError(
-            "`padding_mask` must have the shape of `inputs` without the "
-            f"last dimension, {expected}. Received: padding_mask of shape "
+            f"`{name}` must have the shape of `inputs` without the "
+            f"last dimension, {expected}. Received: {name} of shape "
             f"{received}."
         )
     return ops.reshape(ops.cast(padding_mask, "bool"), (-1,))

@@ -183,10 +183,11 @@ class PKMTransformerEncoder(keras_hub.layers.TransformerEncoder):
         training: bool | None = None,
         return_attention_scores: bool = False,
         return_memory_access: bool = False,
+        mask: tf.Tensor | None = None,
     ) -> tf.Tensor | tuple[Any, ...]:
         self._check_access_request(return_memory_access)
         if padding_mask is None:
-            padding_mask = getattr(inputs, "_keras_mask", None)
+            padding_mask = mask
         x, attention_scores = self._attend(
             inputs,
             merge_masks(padding_mask, attention_mask),
@@ -204,7 +205,7 @@ class PKMTransformerEncoder(keras_hub.layers.TransformerEncoder):
         if self.product_key_memory is not None:
             memory, memory_access = self.product_key_memory(
                 x,
-                padding_mask=padding_mask,
+                mask=padding_mask,
                 training=training,
                 return_memory_access=True,
             )
@@ -257,6 +258,7 @@ class PKMTransformerEncoder(keras_hub.layers.TransformerEncoder):
         training: bool | None = None,
         return_attention_scores: bool = False,
         return_memory_access: bool = False,
+        mask: keras.KerasTensor | None = None,
     ) -> keras.KerasTensor | tuple[Any, ...]:
         self._check_access_request(return_memory_access)
         x = keras.KerasTensor(inputs.shape, dtype=self.compute_dtype)

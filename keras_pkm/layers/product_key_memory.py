@@ -7,17 +7,22 @@ import keras
 import tensorflow as tf
 from keras import ops
 
-from keras_pkm.layers.masked_batch_normalization import MaskedBatchNormalization
 from keras_pkm.layers.memory_arguments import check_memory_sizes
 from keras_pkm.layers.memory_arguments import dropout_rate
 from keras_pkm.layers.memory_arguments import known_width
 from keras_pkm.layers.memory_arguments import positive_int
+from keras_pkm.layers.memory_arguments import positive_int_or_none
 from keras_pkm.layers.memory_observer import report_read
 from keras_pkm.layers.padding_mask import flatten_padding_mask
+from keras_pkm.layers.query_normalization import build_query_normalization
 from keras_pkm.layers.query_normalization import make_query_normalization
+from keras_pkm.layers.query_normalization import normalize_queries
 from keras_pkm.layers.weight_options import WeightOptions
 from keras_pkm.ops.embedding_bag import embedding_bag
+from keras_pkm.ops.implementation import check_implementation
+from keras_pkm.ops.implementation import choose_implementation
 from keras_pkm.ops.product_key_search import product_key_search
+from keras_pkm.ops.read_weights import read_weights
 
 
 @keras.saving.register_keras_serializable("keras_pkm")
@@ -57,8 +62,7 @@ class ProductKeyMemory(keras.layers.Layer):
             normalization spreads the queries over the keys, hence the reads
             over the slots. Its moments leave padding out and are taken over
             all replicas. Defaults to `"batch"`.
-        query_dropout: float in [0, 1), of the queries. Defaults to `0`.
-        value_dropout: float in [0, 1), of the output. Defaults to `0`.
+        query_dropout, value_dropout: float in [0, 1). Default to `0`.
         sub_keys_initializer: optional. Defaults to uniform numbers around 0.
         sub_keys_regularizer, sub_keys_constraint: optional.
         values_initializer: optional. Defaults to normal numbers of variance
@@ -66,19 +70,24 @@ class ProductKeyMemory(keras.layers.Layer):
         values_regularizer: optional. It reads the whole table, and each step
             then changes all rows.
         values_constraint: optional. It rewrites the whole table at each step.
+        implementation: `"fastest"`, `"portable"` (TensorFlow's operations) or
+            `"auto"`: the fastest one in training, and the portable one
+            elsewhere, so that exported models run anywhere. Defaults to
+            `"auto"`; see `keras_pkm.ops.use_implementation`.
         **kwargs: further arguments of `keras.layers.Layer`, such as `name` and
             `dtype`. Queries, scores, softmax and the weighted sum are float32
             under every dtype policy; float16 projections overflow at 65,504.
 
     Call arguments:
         inputs: float tensor of shape `(..., dim)`, any leading dimensions.
-        padding_mask: optional bool or int tensor of shape `(...)`, true or 1
-            at tokens, false or 0 at padding. Padding gives zeros, and has no
-            part in the batch norm's statistics or in any gradient. Defaults
-            to the inputs' Keras mask, if they carry one.
+        mask: optional bool or int tensor of shape `(...)`, true or 1 at
+            tokens, false or 0 at padding. Padding gives zeros, and has no part
+            in the batch norm's statistics or in any gradient. Defaults to the
+            inputs' Keras mask, if they carry one.
         training: bool. Whether batch norm and dropout act as in training.
         return_memory_access: bool. Whether to return the slots read, too.
             Defaults to `False`.
+        padding_mask: an alias of `mask`.
 
     Returns:
         A tensor of shape `(..., dim)`, or, with `return_memory_access=True`, a
@@ -118,6 +127,7 @@ class ProductKeyMemory(keras.layers.Layer):
         values_initializer: Any = None,
         values_regularizer: Any = None,
         values_constraint: Any = None,
+        implementation: str = "auto",
         **kwargs: Any,
     ):
         super().__init__(**kwargs)
@@ -125,9 +135,7 @@ class ProductKeyMemory(keras.layers.Layer):
         self.num_heads = positive_int("num_heads", num_heads)
         self.top_k = positive_int("top_k", top_k)
         self.key_dim = positive_int("key_dim", key_dim)
-        self.value_dim = (
-            None if value_dim is None else positive_int("value_dim", value_dim)
-        )
+        self.value_dim = positive_int_or_none("value_dim", value_dim)
         self.query_dropout = dropout_rate("query_dropout", query_dropout)
         self.value_dropout = dropout_rate("value_dropout", value_dropout)
         self._sub_keys_options = WeightOptions.of(
@@ -136,6 +144,7 @@ class ProductKeyMemory(keras.layers.Layer):
         self._values_options = WeightOptions.of(
             values_initializer, values_regularizer, values_constraint
         )
+        self.implementation = check_implementation(implementation)
         check_memory_sizes(self)
         self._query_normalization = query_normalization
         self.query_normalization = make_query_normalization(query_normalization)
@@ -154,17 +163,14 @@ class ProductKeyMemory(keras.layers.Layer):
         value_dim = self.value_dim or dim
         half = self.key_dim // 2
         bound = 1 / math.sqrt(half)
-
         channels = self.num_heads * self.key_dim
         self.query_projection = keras.layers.Dense(
             channels, dtype=self.dtype_policy, name="query_projection"
         )
         self.query_projection.build((None, dim))
-        if isinstance(self.query_normalization, MaskedBatchNormalization):
-            # One mean and variance for each (head, dimension).
-            self.query_normalization.build((None, channels))
-        elif self.query_normalization is not None:
-            self.query_normalization.build((None, self.num_heads, self.key_dim))
+        build_query_normalization(
+            self.query_normalization, self.num_heads, self.key_dim
+        )
         self.query_dropout_layer = keras.layers.Dropout(
             self.query_dropout, dtype="float32", name="query_dropout"
         )
@@ -202,27 +208,24 @@ class ProductKeyMemory(keras.layers.Layer):
     def call(
         self,
         inputs: tf.Tensor,
-        padding_mask: tf.Tensor | None = None,
+        mask: tf.Tensor | None = None,
         training: bool | None = None,
         return_memory_access: bool = False,
+        padding_mask: tf.Tensor | None = None,
     ) -> tf.Tensor | tuple[tf.Tensor, tuple[tf.Tensor, tf.Tensor]]:
         leading = ops.shape(inputs)[:-1]
-        if padding_mask is None:
-            padding_mask = getattr(inputs, "_keras_mask", None)
-        mask = flatten_padding_mask(inputs, padding_mask)
+        mask = flatten_padding_mask(inputs, mask, padding_mask)
         tokens = ops.reshape(inputs, (-1, inputs.shape[-1]))
         if mask is not None:
             # Padding may hold anything, NaN included.
             tokens = ops.where(mask[:, None], tokens, 0)
 
         queries = self._queries(tokens, mask, training)
-        slots, scores = product_key_search(queries, self.sub_keys, self.top_k)
-        # Softmax; the first score is the largest. (Keras' own warns of axes of
-        # length 1, as with top_k=1.)
-        weights = ops.exp(scores - scores[..., :1])
-        weights = weights / ops.sum(weights, axis=-1, keepdims=True)
-        if mask is not None:
-            weights = ops.where(mask[:, None, None], weights, 0)
+        chosen = choose_implementation(self.implementation, training)
+        slots, scores = product_key_search(
+            queries, self.sub_keys, self.top_k, chosen
+        )
+        weights = read_weights(scores, mask)
         report_read(self, slots, weights, mask)
 
         reads = (-1, self.num_heads * self.top_k)
@@ -230,6 +233,7 @@ class ProductKeyMemory(keras.layers.Layer):
             self.memory_values,
             ops.reshape(slots, reads),
             ops.reshape(weights, reads),
+            chosen,
         )
         outputs = ops.cast(outputs, self.compute_dtype)
         if self.output_projection is not None:
@@ -249,12 +253,9 @@ class ProductKeyMemory(keras.layers.Layer):
     ) -> tf.Tensor:
         """Float32 queries of shape `(tokens, num_heads, key_dim)`."""
         queries = ops.cast(self.query_projection(tokens), "float32")
-        normalize = self.query_normalization
-        if isinstance(normalize, MaskedBatchNormalization):
-            queries = normalize(queries, training=training, mask=mask)
-        queries = ops.reshape(queries, (-1, self.num_heads, self.key_dim))
-        if isinstance(normalize, keras.layers.LayerNormalization):
-            queries = normalize(queries)
+        queries = normalize_queries(
+            self.query_normalization, queries, self.num_heads, mask, training
+        )
         return self.query_dropout_layer(queries, training=training)
 
     def compute_output_shape(
@@ -265,9 +266,10 @@ class ProductKeyMemory(keras.layers.Layer):
     def compute_output_spec(
         self,
         inputs: keras.KerasTensor,
-        padding_mask: keras.KerasTensor | None = None,
+        mask: keras.KerasTensor | None = None,
         training: bool | None = None,
         return_memory_access: bool = False,
+        padding_mask: keras.KerasTensor | None = None,
     ) -> (
         keras.KerasTensor
         | tuple[keras.KerasTensor, tuple[keras.KerasTensor, keras.KerasTensor]]
@@ -282,19 +284,17 @@ class ProductKeyMemory(keras.layers.Layer):
         )
 
     def get_config(self) -> dict[str, Any]:
-        config = super().get_config()
-        config.update(
-            {
-                "num_sub_keys": self.num_sub_keys,
-                "num_heads": self.num_heads,
-                "top_k": self.top_k,
-                "key_dim": self.key_dim,
-                "value_dim": self.value_dim,
-                "query_normalization": self._query_normalization,
-                "query_dropout": self.query_dropout,
-                "value_dropout": self.value_dropout,
-                **self._sub_keys_options.config("sub_keys"),
-                **self._values_options.config("values"),
-            }
-        )
-        return config
+        return {
+            **super().get_config(),
+            "num_sub_keys": self.num_sub_keys,
+            "num_heads": self.num_heads,
+            "top_k": self.top_k,
+            "key_dim": self.key_dim,
+            "value_dim": self.value_dim,
+            "query_normalization": self._query_normalization,
+            "query_dropout": self.query_dropout,
+            "value_dropout": self.value_dropout,
+            **self._sub_keys_options.config("sub_keys"),
+            **self._values_options.config("values"),
+            "implementation": self.implementation,
+        }

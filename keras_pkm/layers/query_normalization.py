@@ -1,6 +1,8 @@
 """The normalization of a memory's queries, by its name."""
 
 import keras
+import tensorflow as tf
+from keras import ops
 
 from keras_pkm.layers.masked_batch_normalization import MaskedBatchNormalization
 
@@ -25,3 +27,42 @@ def make_query_normalization(name: str | None) -> keras.layers.Layer | None:
         None: None,
     }[name]
     return kind and kind(dtype="float32", name="query_normalization")
+
+
+def build_query_normalization(
+    layer: keras.layers.Layer | None, num_heads: int, key_dim: int
+) -> None:
+    """Builds what `make_query_normalization` returned."""
+    if isinstance(layer, MaskedBatchNormalization):
+        # One mean and variance for each (head, dimension).
+        layer.build((None, num_heads * key_dim))
+    elif layer is not None:
+        layer.build((None, num_heads, key_dim))
+
+
+def normalize_queries(
+    layer: keras.layers.Layer | None,
+    queries: tf.Tensor,
+    num_heads: int,
+    mask: tf.Tensor | None,
+    training: bool | None,
+) -> tf.Tensor:
+    """Normalizes queries.
+
+    Args:
+        layer: What `make_query_normalization` returned.
+        queries: float32 tensor of shape `(tokens, num_heads * key_dim)`.
+        num_heads: int.
+        mask: optional bool tensor of shape `(tokens,)`, false at padding.
+        training: optional bool.
+
+    Returns:
+        float32 tensor of shape `(tokens, num_heads, key_dim)`.
+    """
+    if isinstance(layer, MaskedBatchNormalization):
+        queries = layer(queries, training=training, mask=mask)
+    shape = (-1, num_heads, queries.shape[-1] // num_heads)
+    queries = ops.reshape(queries, shape)
+    if isinstance(layer, keras.layers.LayerNormalization):
+        queries = layer(queries)
+    return queries

@@ -1,21 +1,26 @@
 """Weighted sum of table rows with a bounded-memory, row-sparse gradient."""
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
 import keras
 import tensorflow as tf
 
-from keras_pkm.ops import cpu_sums
-from keras_pkm.ops import stock_sums
-from keras_pkm.ops.cpu_forms import use_cpu_forms
-from keras_pkm.ops.portable_forms import portable_read
+from keras_pkm.ops import cpu_reads
+from keras_pkm.ops import stock_reads
+from keras_pkm.ops.implementation import choose_implementation
+from keras_pkm.ops.implementation import use_cpu_kernels
+from keras_pkm.ops.portable_reads import PortableRead
+from keras_pkm.ops.portable_reads import current_read
+from keras_pkm.ops.xla import refuse_xla
 
 
 def embedding_bag(
     table: keras.Variable | tf.Variable | tf.Tensor,
     slots: tf.Tensor,
     weights: tf.Tensor,
+    implementation: str = "auto",
 ) -> tf.Tensor:
     """Reads `sum_j weights[t, j] * table[slots[t, j]]` for every token t.
 
@@ -23,8 +28,8 @@ def embedding_bag(
     `weights` for the backward pass, where it reads the rows again, instead
     of `tokens * reads * width` floats; and the gradient of the table arrives
     deduplicated, as `tf.IndexedSlices` with one entry for each row read.
-    Neither pass reads the whole table. On CPUs a graph (`tf.function`, `fit`,
-    `predict`) holds no gathered rows at all.
+    Neither pass reads the whole table. Rows are gathered in blocks of tokens:
+    8 MiB at a time, on GPUs 256 MiB.
 
     Args:
         table: float32 variable of shape `(num_slots, width)`: a
@@ -33,6 +38,11 @@ def embedding_bag(
             replica is read. A plain tensor works too, with a dense gradient.
         slots: int32 tensor of shape `(tokens, reads)`.
         weights: float tensor of shape `(tokens, reads)`.
+        implementation: `"fastest"`, with kernels that need this package's
+            gradients, and on CPUs XLA; `"portable"`, of TensorFlow's own
+            operations; or `"auto"`, the latter unless
+            `keras_pkm.ops.use_implementation` says otherwise. Defaults to
+            `"auto"`.
 
     Returns:
         float32 tensor of shape `(tokens, width)`.
@@ -48,12 +58,14 @@ def embedding_bag(
     """
     weights = tf.cast(weights, "float32")
     table = local_component(table)
-    read_rows = portable_read()
-    if read_rows is None and not isinstance(table, tf.Variable):
-        read_rows = tf.gather
-    if read_rows is not None:
-        return tf.einsum("tj,tjw->tw", weights, read_rows(table, slots))
+    exported = current_read()
+    if exported is None and not isinstance(table, tf.Variable):
+        exported = PortableRead(tf.gather, training=True)
+    if exported is not None:
+        return _read_with_stock_gradients(exported, table, slots, weights)
 
+    cpu = use_cpu_kernels(choose_implementation(implementation))
+    reads = cpu_reads if cpu else stock_reads
     # The raw reads below are unknown to gradient tapes. Reading no row through
     # the variable makes every active tape watch it, if it is trainable.
     tf.gather(table, tf.zeros([0], "int32"))
@@ -67,21 +79,41 @@ def embedding_bag(
         def gradient(
             upstream: tf.Tensor,
         ) -> tuple[tf.IndexedSlices, None, tf.Tensor]:
-            sums = cpu_sums if use_cpu_forms() else stock_sums
+            refuse_xla("The gradient of memory values")
             # The handle argument would put a dead placeholder into SavedModels
             # here; the closure's handle is the same resource.
-            weights_gradient = sums.weights_gradient(
+            weights_gradient = reads.weights_gradient(
                 table.handle, table.shape, slots, upstream
             )
-            table_gradient = sums.table_gradient(
+            table_gradient = reads.table_gradient(
                 table.shape, slots, weights, upstream
             )
             return table_gradient, None, weights_gradient
 
-        sums = cpu_sums if use_cpu_forms() else stock_sums
-        return sums.weighted_sum(handle, table.shape, slots, weights), gradient
+        # Eager tapes would record what is computed here, and keep its rows.
+        constant = tf.stop_gradient(weights)
+        outputs = reads.weighted_sum(handle, table.shape, slots, constant)
+        return outputs, gradient
 
     outputs = read(table.handle, slots, weights)
+    return tf.ensure_shape(outputs, (slots.shape[0], table.shape[1]))
+
+
+def _read_with_stock_gradients(
+    exported: PortableRead,
+    table: tf.Variable | tf.Tensor,
+    slots: tf.Tensor,
+    weights: tf.Tensor,
+) -> tf.Tensor:
+    if exported.training:
+        rows = exported.read_rows(table, slots)
+        return tf.einsum("tj,tjw->tw", weights, rows)
+    outputs = stock_reads.weighted_sum_of(
+        functools.partial(exported.read_rows, table),
+        table.shape[1],
+        slots,
+        weights,
+    )
     return tf.ensure_shape(outputs, (slots.shape[0], table.shape[1]))
 
 

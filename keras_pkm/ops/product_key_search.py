@@ -7,12 +7,16 @@ import keras
 import tensorflow as tf
 from keras import ops
 
-from keras_pkm.ops.cpu_forms import use_cpu_forms
+from keras_pkm.ops.implementation import choose_implementation
+from keras_pkm.ops.implementation import use_cpu_kernels
 from keras_pkm.ops.sparse_score_gradient import with_sparse_gradient
 
 
 def product_key_search(
-    queries: tf.Tensor, sub_keys: keras.Variable | tf.Tensor, top_k: int
+    queries: tf.Tensor,
+    sub_keys: keras.Variable | tf.Tensor,
+    top_k: int,
+    implementation: str = "auto",
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """Finds the `top_k` best of the `n * n` product keys of each head.
 
@@ -33,6 +37,8 @@ def product_key_search(
         queries: tensor of shape `(tokens, num_heads, key_dim)`.
         sub_keys: tensor of shape `(num_heads, 2, n, key_dim // 2)`.
         top_k: int. How many slots to return for each head, at most `n`.
+        implementation: `"fastest"`, `"portable"` or `"auto"`, as of
+            `keras_pkm.ops.embedding_bag`. Defaults to `"auto"`.
 
     Returns:
         A tuple `(slots, scores)`, both of shape `(tokens, num_heads, top_k)`,
@@ -54,7 +60,7 @@ def product_key_search(
     queries = ops.cast(queries, "float32")
     sub_keys = ops.cast(sub_keys, "float32")
     search = functools.partial(stock_search, top_k)
-    if use_cpu_forms():
+    if use_cpu_kernels(choose_implementation(implementation)):
         return with_sparse_gradient(search, queries, sub_keys)
     return search(queries, sub_keys)
 

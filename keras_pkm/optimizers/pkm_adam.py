@@ -1,6 +1,5 @@
 """Adam with a learning rate and a row-sparse rule of its own for memories."""
 
-import functools
 from collections.abc import Sequence
 from typing import Any
 from typing import TypeAlias
@@ -12,7 +11,7 @@ from keras import ops
 from keras_pkm.optimizers.rate_multiple import parse_multiple
 from keras_pkm.optimizers.row_sparse import Gradient
 from keras_pkm.optimizers.row_sparse import all_finite
-from keras_pkm.optimizers.row_sparse import clip_by_value
+from keras_pkm.optimizers.row_sparse import clip
 from keras_pkm.optimizers.row_sparse import reduce_gradients
 from keras_pkm.optimizers.row_update import replica_component
 from keras_pkm.optimizers.row_update import update_read_rows
@@ -122,6 +121,7 @@ class PKMAdam(keras.optimizers.Adam):
             )
         self.memory_pattern = memory_pattern
         self.reduction = reduction
+        self._not_decayed: tuple[Any, Any] = ((), None)
         self._memory_multiple = parse_multiple(memory_learning_rate)
         self._memory_learning_rate = self._rate(memory_learning_rate)
 
@@ -176,16 +176,24 @@ class PKMAdam(keras.optimizers.Adam):
         groups = group_variables(
             variables, self.memory_pattern, self.weight_decay is not None
         )
-        super().build(variables)
         self._memory_keys = {self._var_key(v) for v in groups["memory"]}
-        self._decayed_keys = {self._var_key(v) for v in groups["decayed"]}
+        var_list, var_names = self._not_decayed
+        super().exclude_from_weight_decay(
+            [*var_list, *groups["memory"], *groups["not decayed"]], var_names
+        )
+        super().build(variables)
 
     def _is_memory(self, variable: keras.Variable | tf.Variable) -> bool:
         return self._var_key(variable) in self._memory_keys
 
-    def _use_weight_decay(self, variable: keras.Variable | tf.Variable) -> bool:
-        decayed = self._var_key(variable) in self._decayed_keys
-        return decayed and super()._use_weight_decay(variable)
+    def exclude_from_weight_decay(
+        self,
+        var_list: Sequence[keras.Variable] | None = None,
+        var_names: Sequence[str] | None = None,
+    ) -> None:
+        super().exclude_from_weight_decay(var_list, var_names)
+        # `build` adds those that never decay.
+        self._not_decayed = (tuple(var_list or ()), var_names)
 
     def _backend_apply_gradients(
         self, grads: list[Gradient], trainable_variables: list[keras.Variable]
@@ -202,7 +210,7 @@ class PKMAdam(keras.optimizers.Adam):
             self.reduction,
         )
         finite = all_finite(grads)
-        grads = self._clip_gradients(grads)
+        grads = clip(grads, self.clipnorm, self.global_clipnorm, self.clipvalue)
         tf.__internal__.distribute.interim.maybe_merge_call(
             self._update_unless_skipped,
             self._distribution_strategy,
@@ -211,15 +219,6 @@ class PKMAdam(keras.optimizers.Adam):
             [v.value for v in trainable_variables],
             self.learning_rate,
         )
-
-    def _clip_gradients(self, grads: list[Gradient]) -> list[Gradient]:
-        if self.clipnorm:
-            return [tf.clip_by_norm(grad, self.clipnorm) for grad in grads]
-        if self.global_clipnorm:
-            return tf.clip_by_global_norm(grads, self.global_clipnorm)[0]
-        if self.clipvalue:
-            return [clip_by_value(grad, self.clipvalue) for grad in grads]
-        return grads
 
     def _update_unless_skipped(
         self,
@@ -231,12 +230,11 @@ class PKMAdam(keras.optimizers.Adam):
     ) -> None:
         def update_all() -> None:
             for grad, variable in zip(grads, variables):
-                update = self._update
-                if self._is_memory(variable):
-                    index = self._get_variable_index(variable)
-                    update = functools.partial(self._update_rows, index)
                 distribution.extended.update(
-                    variable, update, args=(grad, learning_rate), group=False
+                    variable,
+                    self._update,
+                    args=(grad, learning_rate),
+                    group=False,
                 )
 
         def skip() -> None:
@@ -249,7 +247,7 @@ class PKMAdam(keras.optimizers.Adam):
     def _update(
         self,
         variable: tf.Variable,
-        gradient: tf.Tensor,
+        gradient: Gradient,
         learning_rate: tf.Tensor,
     ) -> None:
         if self._use_weight_decay(variable):
@@ -257,14 +255,16 @@ class PKMAdam(keras.optimizers.Adam):
             variable.assign_sub(variable * (self.weight_decay * rate))
         self.update_step(gradient, variable, learning_rate)
 
-    def _update_rows(
+    def update_step(
         self,
-        index: int,
-        values: tf.Variable,
-        gradient: tf.IndexedSlices,
+        gradient: Gradient,
+        variable: tf.Variable,
         learning_rate: tf.Tensor,
     ) -> None:
-        del learning_rate  # that of all other variables
+        if not self._is_memory(variable):
+            super().update_step(gradient, variable, learning_rate)
+            return
+        index = self._get_variable_index(variable)
         momentums = replica_component(self._momentums[index].value)
         velocities = replica_component(self._velocities[index].value)
         step = tf.cast(self._iterations + 1, "float32")
@@ -278,7 +278,7 @@ class PKMAdam(keras.optimizers.Adam):
             v += (tf.square(gradient) - v) * (1 - self.beta_2)
             return values - alpha * m / (tf.sqrt(v) + self.epsilon), m, v
 
-        update_read_rows((values, momentums, velocities), gradient, update)
+        update_read_rows((variable, momentums, velocities), gradient, update)
 
     def get_config(self) -> dict[str, Any]:
         config = super().get_config()

@@ -58,8 +58,30 @@ def all_finite(gradients: Sequence[Gradient]) -> tf.Tensor:
     return tf.reduce_all(tf.stack(finite))
 
 
-def clip_by_value(gradient: Gradient, limit: float) -> Gradient:
-    """The gradient with every entry brought into [-limit, limit]."""
+def clip(
+    gradients: list[Gradient],
+    clipnorm: float | None,
+    global_clipnorm: float | None,
+    clipvalue: float | None,
+) -> list[Gradient]:
+    """Clips gradients as the first of these arguments that is set says.
+
+    Args:
+        gradients: Their rows must be deduplicated.
+        clipnorm: The greatest norm of each gradient.
+        global_clipnorm: The greatest norm of all of them together.
+        clipvalue: The greatest absolute value of an entry.
+    """
+    if clipnorm:
+        return [tf.clip_by_norm(gradient, clipnorm) for gradient in gradients]
+    if global_clipnorm:
+        return tf.clip_by_global_norm(gradients, global_clipnorm)[0]
+    if clipvalue:
+        return [_clip_by_value(gradient, clipvalue) for gradient in gradients]
+    return gradients
+
+
+def _clip_by_value(gradient: Gradient, limit: float) -> Gradient:
     if isinstance(gradient, tf.IndexedSlices):
         return tf.IndexedSlices(
             tf.clip_by_value(gradient.values, -limit, limit),

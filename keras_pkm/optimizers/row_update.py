@@ -4,7 +4,9 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-from keras_pkm.ops.cpu_forms import use_cpu_forms
+from keras_pkm.ops.implementation import choose_implementation
+from keras_pkm.ops.implementation import use_cpu_kernels
+from keras_pkm.ops.xla import refuse_xla
 from keras_pkm.optimizers.cpu_row_update import update_in_blocks
 
 
@@ -25,7 +27,8 @@ def update_read_rows(
             gradients, and as many such tensors as there are tables, their
             rows. It returns the rows' new values, in the order of the tables.
     """
-    if use_cpu_forms():
+    refuse_xla("The update of memory values")
+    if use_cpu_kernels(choose_implementation("auto", training=True)):
         update_in_blocks(tables, gradient, update)
     else:
         update_at_once(tables, gradient, update)

@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from keras_pkm.layers.find_memories import find_memories
 from keras_pkm.layers.memory_observer import observe_memories
+from keras_pkm.ops.implementation import fastest_by_default
 from keras_pkm.probing.usage_counter import UsageCounter
 
 
@@ -60,6 +61,10 @@ class MemoryProbe:
         )
 
     def _count(self, features: Any) -> None:
+        with fastest_by_default():
+            self._count_reads(features)
+
+    def _count_reads(self, features: Any) -> None:
         if self._accesses is not None:
             features = {name: features[name] for name in self.model.input}
             memories = self._accesses(features, training=False)

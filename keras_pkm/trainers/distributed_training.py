@@ -8,6 +8,7 @@ from typing import TypeAlias
 import keras
 import tensorflow as tf
 
+from keras_pkm.ops.implementation import fastest_by_default
 from keras_pkm.trainers.default_optimizer import count_applied
 from keras_pkm.trainers.default_optimizer import make_default_optimizer
 from keras_pkm.trainers.default_optimizer import match_values
@@ -30,6 +31,8 @@ class DistributedTraining(_Task):
     batches that differ in shape. This mixin builds it from the first replica's
     batch. It also keeps the optimizer's state out of presets, and the moving
     statistics of batch norms as they were at steps that the optimizer skips.
+    `evaluate` and `predict`, whose graphs are never exported, use the fastest
+    implementation of memories.
 
     `compile(optimizer="auto")`, which keras-hub's tasks call when they are
     made, stands for `keras_pkm.optimizers.PKMAdam`.
@@ -104,6 +107,14 @@ class DistributedTraining(_Task):
         for variable, old in zip(statistics, before):
             variable.assign(tf.where(skipped, old, variable))
         return logs
+
+    def test_step(self, data: Any) -> dict[str, tf.Tensor]:
+        with fastest_by_default():
+            return super().test_step(data)
+
+    def predict_step(self, data: Any) -> Any:
+        with fastest_by_default():
+            return super().predict_step(data)
 
     def _maybe_symbolic_build(
         self, iterator: Any = None, data_batch: Any = None

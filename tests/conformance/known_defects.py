@@ -6,16 +6,6 @@ Whoever mends one takes its line away.
 import pytest
 import tensorflow as tf
 
-_XLA = (
-    tf.errors.InvalidArgumentError,
-    "XLA has no form of the kernels for CPUs, and TensorFlow says so, deep "
-    "inside: an error of ours should come first, and name `jit_compile`",
-)
-_EXPORT = (
-    AssertionError,
-    "`model.export` writes the kernels for CPUs into the graph, which other "
-    "devices cannot run: it should write portable forms",
-)
 _CLONE_OF_HEAD = (
     AssertionError,
     "`clone_model` gives the masked-LM head an embedding table of its own, as "
@@ -41,12 +31,6 @@ KNOWN_DEFECTS = {
         ("clone_model", f"PKM{family}MaskedLM"): _CLONE_OF_HEAD
         for family in ("Bert", "DistilBert", "Roberta")
     },
-    ("gradient_under_xla", "ProductKeyMemory"): _XLA,
-    ("jit_compile_before_build", "ProductKeyMemory"): _XLA,
-    ("apply_under_xla", "PKMAdam"): _XLA,
-    ("portable_export", "ProductKeyMemory"): _EXPORT,
-    ("portable_export", "PKMRobertaMaskedLM"): _EXPORT,
-    ("portable_export", "PKMBertTextClassifier"): _EXPORT,
     ("declared_outputs", "MaskedBatchNormalization-mixed_bfloat16"): (
         AssertionError,
         _BATCH_NORM,

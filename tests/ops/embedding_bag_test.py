@@ -1,15 +1,28 @@
+import contextlib
+import weakref
+
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from tensorflow.python.framework import op_callbacks
 
 from keras_pkm.ops import embedding_bag
+from keras_pkm.ops import portable_reads
+from keras_pkm.ops import stock_reads
+from keras_pkm.ops import use_implementation
 from keras_pkm.ops.sorted_rows import deduplicate
 from tests.contracts import assert_close
 from tests.contracts import fresh_rng
 from tests.graphs import tensors_with_rows
 
 ROWS, WIDTH, TOKENS, READS = 4099, 24, 8, 5
+
+
+@pytest.fixture(autouse=True, params=["fastest", "portable"])
+def implementation(request):
+    with use_implementation(request.param):
+        yield request.param
 
 
 @pytest.fixture
@@ -77,6 +90,72 @@ def test_any_number_of_tokens_and_reads(table, tokens, count, known):
     assert_close(weights_gradient, expected[1])
 
 
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("block", [1, 3 * READS * WIDTH, 2**21])
+def test_any_size_of_blocks(table, reads, block, compiled, monkeypatch):
+    """Of 1, 3 and all tokens."""
+    monkeypatch.setattr(stock_reads, "_BLOCK_FLOATS", block)
+    with use_implementation("portable"):
+        test_equals_the_plain_gather(table, reads, compiled)
+
+
+def test_gathers_few_rows_at_a_time(table, monkeypatch):
+    """None of the operations sees the rows of all reads, eagerly neither."""
+    tokens, block = 1000, 4
+    monkeypatch.setattr(stock_reads, "_BLOCK_FLOATS", block * READS * WIDTH)
+    slots = fresh_rng().integers(0, ROWS, (tokens, READS)).astype("int32")
+    arguments = table, tf.constant(slots), tf.random.normal((tokens, READS))
+    sizes = []
+
+    def record(op_type, inputs, attrs, outputs, name):
+        sizes.extend(output.shape.num_elements() or 0 for output in outputs)
+
+    with use_implementation("portable"), eager_operations_seen_by(record):
+        gradients(embedding_bag, *arguments)
+    largest = max(tokens * WIDTH, ROWS * WIDTH, block * READS * WIDTH)
+    assert len(sizes) > tokens / block
+    assert max(sizes) <= largest < tokens * READS * WIDTH
+
+
+@contextlib.contextmanager
+def eager_operations_seen_by(callback):
+    op_callbacks.add_op_callback(callback)
+    try:
+        yield
+    finally:
+        op_callbacks.remove_op_callback(callback)
+
+
+@pytest.mark.parametrize("columns", [1, 7, WIDTH])
+def test_a_product_in_parts_is_the_product(columns):
+    matrix = np.where(fresh_rng().random((9, 5)) < 0.4, 2.0, 0.0)
+    dense = tf.random.normal((5, WIDTH))
+    sparse = tf.sparse.from_dense(matrix.astype("float32"))
+    actual = stock_reads.product_in_parts(sparse, dense, columns)
+    assert_close(actual, matrix.astype("float32") @ dense, 1e-6)
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_stock_gradients_in_portable_graphs(table, reads, training):
+    """Row-sparse if the graph is for training, right in any case."""
+    with portable_reads(training=training):
+        graph = tf.function(lambda *reads: embedding_bag(table, *reads))
+        graph = graph.get_concrete_function(*reads)
+    actual = gradients(lambda _, *reads: graph(*reads), table, *reads)
+    expected = gradients(plain, table, *reads)
+    assert isinstance(actual[0], tf.IndexedSlices) == training
+    assert_close(
+        tf.convert_to_tensor(actual[0]), tf.convert_to_tensor(expected[0])
+    )
+    assert_close(actual[1], expected[1])
+
+
+def test_refuses_xla_in_training(table, reads):
+    run = tf.function(gradients, jit_compile=True)
+    with pytest.raises(ValueError, match="memory values cannot.*jit_compile="):
+        run(embedding_bag, table, *reads)
+
+
 def deduplicated(slices):
     return tf.convert_to_tensor(deduplicate(slices))
 
@@ -107,6 +186,22 @@ def test_keeps_no_gathered_rows_for_the_backward_pass(table, reads):
     sizes = [t.shape.num_elements() for t in backward.inputs if t.shape.rank]
     assert max(sizes) <= TOKENS * WIDTH
     assert tape.gradient(outputs, weights).shape == weights.shape
+
+
+def test_eager_tapes_keep_no_gathered_rows(table, reads, monkeypatch):
+    gather, gathered = stock_reads.gather, []
+
+    def recorded(*arguments):
+        rows = gather(*arguments)
+        gathered.append(weakref.ref(rows))
+        return rows
+
+    monkeypatch.setattr(stock_reads, "gather", recorded)
+    with tf.GradientTape() as tape:
+        tape.watch(reads[1])
+        outputs = embedding_bag(table, *reads)
+        assert [rows() for rows in gathered] == [None]
+    assert tape.gradient(outputs, reads[1]).shape == reads[1].shape
 
 
 def test_a_frozen_table_gets_no_gradient(reads):

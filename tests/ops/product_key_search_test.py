@@ -103,7 +103,8 @@ def gradients(search, queries, sub_keys):
 
 @pytest.mark.parametrize("tokens", [0, 1, 50])
 @pytest.mark.parametrize("compiled", [False, True])
-def test_gradient_is_that_of_all_scores(tokens, compiled):
+@pytest.mark.parametrize("implementation", ["fastest", "portable"])
+def test_gradient_is_that_of_all_scores(tokens, compiled, implementation):
     """Of the dense matrix of them, as TensorFlow differentiates it."""
 
     def dense(queries, sub_keys, top_k):
@@ -111,7 +112,10 @@ def test_gradient_is_that_of_all_scores(tokens, compiled):
 
     queries = tf.random.normal((tokens, 3, 8))
     sub_keys = tf.random.normal((3, 2, 16, 4))
-    run = functools.partial(gradients, product_key_search)
+    search = functools.partial(
+        product_key_search, implementation=implementation
+    )
+    run = functools.partial(gradients, search)
     if compiled:
         specs = tf.TensorSpec((None, 3, 8)), tf.TensorSpec(sub_keys.shape)
         run = tf.function(run, input_signature=specs)

@@ -46,6 +46,25 @@ def test_weight_decay_spares_tables_biases_and_norms():
             np.testing.assert_array_equal(without, decayed)
 
 
+@pytest.mark.parametrize(
+    "excluded", [{}, {"var_names": ["second"]}, {"var_list": ["second"]}]
+)
+def test_more_variables_can_be_excluded_from_decay(excluded):
+    """Those that never decay are excluded besides."""
+    kernels = [keras.Variable([2.0], name=n) for n in ("first", "second")]
+    bias = keras.Variable([2.0], name="bias")
+    variables = [*kernels, bias]
+    optimizer = PKMAdam(weight_decay=0.1, memory_pattern=None)
+    optimizer = PKMAdam.from_config(optimizer.get_config())
+    if "var_list" in excluded:
+        excluded = {"var_list": kernels[1:]}
+    if excluded:
+        optimizer.exclude_from_weight_decay(**excluded)
+    optimizer.apply([tf.zeros(1)] * 3, variables)
+    decayed = [float(v.numpy()[0]) < 2.0 for v in variables]
+    assert decayed == [True, not excluded, False]
+
+
 def test_equals_adamw_where_it_decays():
     start = np.random.default_rng(1).normal(size=(4, 3)).astype("float32")
     results = []

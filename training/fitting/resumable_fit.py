@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from keras_pkm.callbacks import TrainingCheckpoint
 from training.commands.signals import Signals
-from training.fitting.skipped_steps import SkippedSteps
+from training.fitting.skipped_steps import SkippedStepsOfRun
 from training.fitting.stop_on_signal import StopOnSignal
 
 
@@ -51,7 +51,7 @@ def resumable_fit(
         RunError: steps are skipped one after the other.
     """
     in_order = [
-        SkippedSteps(checkpoint, max_skipped_steps),
+        SkippedStepsOfRun(checkpoint, max_skipped_steps),
         *callbacks,
         checkpoint,
         StopOnSignal(checkpoint, signals),

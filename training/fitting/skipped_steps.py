@@ -1,13 +1,12 @@
-"""Steps that the optimizer skipped, as a gradient was not finite."""
+"""Skipped steps of a run, which checkpoints count and keep out."""
 
-import keras
-
+from keras_pkm.callbacks import SkippedSteps
 from keras_pkm.callbacks import TrainingCheckpoint
 from keras_pkm.runs.user_error import RunError
 
 
-class SkippedSteps(keras.callbacks.Callback):
-    """Counts skipped steps, and ends a run in which they do not end.
+class SkippedStepsOfRun(SkippedSteps):
+    """Counts the skipped steps of a run, from its first start on.
 
     The count goes into the logs of the epoch as `skipped_steps`, unless it is
     zero, as it should be without loss scaling. As long as steps are skipped, no
@@ -21,36 +20,27 @@ class SkippedSteps(keras.callbacks.Callback):
     """
 
     def __init__(self, checkpoint: TrainingCheckpoint, limit: int | None):
-        super().__init__()
+        super().__init__(limit)
         self.checkpoint = checkpoint
-        self.limit = limit
-        self._in_a_row = 0
-        self._applied = None
-
-    def on_train_begin(self, logs: dict | None = None) -> None:
-        self._applied = self._iterations()
 
     def on_train_batch_end(self, batch: int, logs: dict | None = None) -> None:
-        applied = self._iterations()
-        skipped = applied == self._applied
-        self._applied = applied
-        self._in_a_row = self._in_a_row + 1 if skipped else 0
-        self.checkpoint.paused = self._in_a_row > 0
-        self.checkpoint.state.skipped_steps += skipped
-        if skipped and self._in_a_row == self.limit:
+        before = self.total
+        try:
+            super().on_train_batch_end(batch, logs)
+        except FloatingPointError:
             last = self.checkpoint.step + 1
-            first = last + 1 - self.limit
+            first = last + 1 - self.in_a_row
             raise RunError(
-                f"the loss or its gradient was not finite at the {self.limit} "
-                f"steps {first:,} to {last:,}, counted from 1. The last "
-                f"checkpoint is '{self.checkpoint.latest}', from before them. "
-                "A lower --learning-rate or a --clip-norm helps, in a new run"
-            )
+                "the loss or its gradient was not finite at the "
+                f"{self.in_a_row} steps {first:,} to {last:,}, counted from 1. "
+                f"The last checkpoint is '{self.checkpoint.latest}', from "
+                "before them. A lower --learning-rate or a --clip-norm helps, "
+                "in a new run"
+            ) from None
+        self.checkpoint.state.skipped_steps += self.total - before
+        self.checkpoint.paused = self.in_a_row > 0
 
     def on_epoch_end(self, epoch: int, logs: dict | None = None) -> None:
         skipped = self.checkpoint.state.skipped_steps
         if logs is not None and (skipped or self.limit is None):
             logs["skipped_steps"] = skipped
-
-    def _iterations(self):
-        return int(self.model.optimizer.iterations.numpy())

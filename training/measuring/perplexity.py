@@ -9,6 +9,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from keras_pkm.ops.implementation import fastest_by_default
 from keras_pkm.probing.usage_counter import UsageCounter
 
 
@@ -97,7 +98,8 @@ class MaskedLMEvaluator:
 
     def _step(self, features, labels, weights):
         inputs = {name: features[name] for name in self._task.input}
-        found = self._model(inputs, training=False)
+        with fastest_by_default():
+            found = self._model(inputs, training=False)
         nll = tf.nn.sparse_softmax_cross_entropy_with_logits(
             labels, tf.cast(found["logits"], "float32")
         )

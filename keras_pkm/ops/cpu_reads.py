@@ -1,8 +1,7 @@
-"""The three sums of an embedding bag as they are fastest on CPUs, in graphs.
+"""The three parts of an embedding bag as they are fastest on CPUs, in graphs.
 
-The same as in `stock_sums`, without anything as large as all rows read: there
-that is written to memory and read again, which takes most of the time.
-`benchmarks/README.md` has the figures.
+The same as in `stock_reads`, where rows are written to memory and read again,
+which takes most of the time. `benchmarks/README.md` has the figures.
 """
 
 import functools
@@ -11,9 +10,10 @@ from typing import TypeAlias
 
 import tensorflow as tf
 
+from keras_pkm.ops.blocks import in_blocks
 from keras_pkm.ops.csr_matrix import csr_matrix
-from keras_pkm.ops.stock_sums import gather
-from keras_pkm.ops.stock_sums import sort_reads
+from keras_pkm.ops.stock_reads import gather
+from keras_pkm.ops.stock_reads import sort_reads
 
 # Reads that are added up in one pass over the outputs. With more of them XLA
 # compiles longer; it was no faster.
@@ -32,7 +32,7 @@ def weighted_sum(
 ) -> tf.Tensor:
     """Returns `sum_j weights[t, j] * table[slots[t, j]]`, `(tokens, width)`.
 
-    Args: as of `stock_sums.weighted_sum`.
+    Args: as of `stock_reads.weighted_sum`.
     """
     kernel = _weighted_sum_kernel(tuple(shape))
     return _in_blocks(kernel, handle, slots, weights)
@@ -46,7 +46,7 @@ def weights_gradient(
 ) -> tf.Tensor:
     """Returns `upstream[t] · table[slots[t, j]]`, `(tokens, reads)`.
 
-    Args: as of `stock_sums.weights_gradient`.
+    Args: as of `stock_reads.weights_gradient`.
     """
     kernel = _dot_products_kernel(tuple(shape))
     return _in_blocks(kernel, handle, slots, upstream)
@@ -60,7 +60,7 @@ def table_gradient(
 ) -> tf.IndexedSlices:
     """Returns the rows of `readsᵀ · upstream` that were read, each once.
 
-    Args: as of `stock_sums.table_gradient`.
+    Args: as of `stock_reads.table_gradient`.
     """
     rows, segments, tokens, weights = sort_reads(slots, weights)
 
@@ -83,20 +83,13 @@ def _in_blocks(
     """Calls a kernel, which XLA compiles for one number of tokens."""
     if slots.shape[0]:  # known, and not zero, of which XLA makes nothing
         return kernel(handle, slots, others)
-    tokens = tf.shape(slots)[0]
-    blocks = [
-        tf.reshape(
-            tf.pad(tensor, [[0, -tokens % _BLOCK], [0, 0]]),
-            (-1, _BLOCK, tensor.shape[1]),
-        )
-        for tensor in (slots, others)
-    ]
-    sums = tf.map_fn(
-        lambda block: kernel(handle, *block),
-        blocks,
-        fn_output_signature="float32",
+    return in_blocks(
+        functools.partial(kernel, handle),
+        _BLOCK,
+        slots,
+        others,
+        parallel_iterations=10,
     )
-    return tf.reshape(sums, (-1, sums.shape[-1]))[:tokens]
 
 
 # A resource's type says nothing of its shape: a kernel shared by tables of

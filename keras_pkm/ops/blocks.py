@@ -1,0 +1,43 @@
+"""Functions of many rows, computed block by block."""
+
+from collections.abc import Callable
+
+import tensorflow as tf
+
+
+def in_blocks(
+    function: Callable[..., tf.Tensor],
+    size: int | tf.Tensor,
+    *tensors: tf.Tensor,
+    parallel_iterations: int = 1,
+) -> tf.Tensor:
+    """Computes a function of rows for a block of them at a time.
+
+    Args:
+        function: A function of tensors of shapes `(size, ...)` that returns a
+            float32 tensor of shape `(size, width)`. The last block is padded
+            with zeros.
+        size: int, or int32 scalar. Rows of a block.
+        *tensors: tensors of shapes `(rows, columns)`.
+        parallel_iterations: int. Blocks that a graph computes side by side.
+
+    Returns:
+        float32 tensor of shape `(rows, width)`.
+    """
+    rows = tf.shape(tensors[0])[0]
+    # One block at least: the shape of none is not known.
+    missing = tf.maximum(size, rows + -rows % size) - rows
+    blocks = [
+        tf.reshape(
+            tf.pad(tensor, [[0, missing], [0, 0]]),
+            (-1, size, tensor.shape[1]),
+        )
+        for tensor in tensors
+    ]
+    outputs = tf.map_fn(
+        lambda block: function(*block),
+        blocks,
+        fn_output_signature="float32",
+        parallel_iterations=parallel_iterations,
+    )
+    return tf.reshape(outputs, (-1, outputs.shape[-1]))[:rows]
