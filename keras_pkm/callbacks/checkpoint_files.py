@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from keras_pkm.runs.checksums import find_change
 from keras_pkm.runs.checksums import write_checksums
+from keras_pkm.runs.whole_files import write_whole_anywhere
 
 _CHECKSUMS = "checksums.json"
 _NAME = re.compile(r"step-(\d+)[._]")
@@ -101,9 +102,7 @@ class CheckpointFiles:
             for step in sorted(steps)
         ]
         path = os.path.join(self.directory, "checkpoint")
-        with tf.io.gfile.GFile(f"{path}.partial", "w") as file:
-            file.write("\n".join(lines) + "\n")
-        tf.io.gfile.rename(f"{path}.partial", path, overwrite=True)
+        write_whole_anywhere(path, "\n".join(lines) + "\n")
 
     def _read_back(self, step: int) -> str | None:
         """Reads all values; TensorFlow checks them against its checksums."""

@@ -15,6 +15,7 @@ from typing import TypeAlias
 import tensorflow as tf
 
 from keras_pkm.runs.user_error import UserError
+from keras_pkm.runs.whole_files import write_whole_anywhere
 
 CHECKSUMS = "checksums.json"
 #: The size of a file and its SHA-256 sum.
@@ -142,10 +143,7 @@ def _sum_of(path: str) -> Sum:
 
 
 def _write(path: str | os.PathLike[str], sums: Mapping[str, Sum]) -> None:
-    partial = f"{os.fspath(path)}.partial"
-    with tf.io.gfile.GFile(partial, "w") as file:
-        file.write(json.dumps(sums, indent=2) + "\n")
-    tf.io.gfile.rename(partial, os.fspath(path), overwrite=True)
+    write_whole_anywhere(os.fspath(path), json.dumps(sums, indent=2) + "\n")
 
 
 def _read(path: str | os.PathLike[str]) -> dict[str, Sum]:

@@ -12,6 +12,8 @@ import secrets
 import shutil
 from collections.abc import Iterator
 
+import tensorflow as tf
+
 _PARTIAL = "partial"
 _REPLACED = "replaced"
 _TEMPORARY = re.compile(rf"\.(.+)\.[0-9a-f]{{8}}\.({_PARTIAL}|{_REPLACED})")
@@ -21,6 +23,24 @@ def write_whole(path: pathlib.Path, text: str) -> None:
     """Writes a text file, which is then there as a whole or not at all."""
     with replacing_file(path) as partial:
         partial.write_text(text, encoding="utf-8")
+
+
+def write_whole_anywhere(path: str, text: str) -> None:
+    """As `write_whole`, on every file system that TensorFlow can write to.
+
+    Raises:
+        tf.errors.OpError: it cannot be written.
+    """
+    folder, name = os.path.split(path)
+    partial = os.path.join(folder, _temporary(name, _PARTIAL))
+    try:
+        with tf.io.gfile.GFile(partial, "w") as file:
+            file.write(text)
+        tf.io.gfile.rename(partial, path, overwrite=True)
+    except tf.errors.OpError:
+        with contextlib.suppress(tf.errors.OpError):
+            tf.io.gfile.remove(partial)
+        raise
 
 
 @contextlib.contextmanager
@@ -93,7 +113,11 @@ def _filled_directory(path: pathlib.Path) -> Iterator[pathlib.Path]:
 
 
 def _temporary_name(path: pathlib.Path, suffix: str) -> pathlib.Path:
-    return path.with_name(f".{path.name}.{secrets.token_hex(4)}.{suffix}")
+    return path.with_name(_temporary(path.name, suffix))
+
+
+def _temporary(name: str, suffix: str) -> str:
+    return f".{name}.{secrets.token_hex(4)}.{suffix}"
 
 
 def _remove(path: pathlib.Path) -> None:

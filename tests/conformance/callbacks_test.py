@@ -6,6 +6,7 @@ import pytest
 import tensorflow as tf
 
 from keras_pkm.callbacks import MemoryUsageMonitor
+from keras_pkm.callbacks import SkippedSteps
 from keras_pkm.callbacks import TrainingCheckpoint
 from keras_pkm.models import MemoryProbe
 from tests.conformance.comparing import components
@@ -14,7 +15,7 @@ from tests.conformance.descriptors import inputs_of
 from tests.conformance.descriptors import labels_of
 from tests.conformance.descriptors import make_model
 
-CALLBACKS = ["MemoryUsageMonitor", "TrainingCheckpoint"]
+CALLBACKS = ["MemoryUsageMonitor", "SkippedSteps", "TrainingCheckpoint"]
 PROBES = ["MemoryProbe"]
 MODEL = "PKMDistilBertBackbone"
 
@@ -61,11 +62,13 @@ def test_callbacks(compiled, tmp_path):
     checkpoint = TrainingCheckpoint(tmp_path, every=1)
     logs = model.fit(
         dataset().repeat(2),
-        callbacks=[monitor, checkpoint],
+        callbacks=[monitor, SkippedSteps(), checkpoint],
         shuffle=False,
         verbose=0,
     ).history
 
+    # Keras' optimizers skip none.
+    assert logs["skipped_steps"] == [0]
     expected = usage_by_hand(model)
     assert 0 < expected["top1_mu"] < expected["mu"] < 1
     for name, value in expected.items():

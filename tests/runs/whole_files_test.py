@@ -1,6 +1,7 @@
 """What a kill leaves of a write, and that nobody's files are replaced."""
 
 import pytest
+import tensorflow as tf
 
 from keras_pkm.runs.whole_files import is_temporary
 from keras_pkm.runs.whole_files import new_directory
@@ -8,6 +9,7 @@ from keras_pkm.runs.whole_files import remove_leftovers
 from keras_pkm.runs.whole_files import replacing_directory
 from keras_pkm.runs.whole_files import replacing_file
 from keras_pkm.runs.whole_files import write_whole
+from keras_pkm.runs.whole_files import write_whole_anywhere
 
 
 @pytest.mark.parametrize("write", [replacing_directory, new_directory])
@@ -60,3 +62,22 @@ def test_leftovers_of_a_kill(tmp_path):
     assert sorted(
         path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*")
     ) == ["a", "a/best", "a/best/old", "a/last", "a/last/new"]
+
+
+def test_anywhere(tmp_path):
+    """What stands there with a similar name is not ours."""
+    path = tmp_path / "sums.json"
+    (tmp_path / "sums.json.partial").write_text("a user's")
+    for text in ("old", "new"):
+        write_whole_anywhere(str(path), text)
+        assert path.read_text() == text
+    path.unlink()
+    path.mkdir()
+    (path / "file").write_text("in the way")
+    with pytest.raises(tf.errors.OpError):
+        write_whole_anywhere(str(path), "text")
+    assert {p.name for p in tmp_path.iterdir()} == {
+        "sums.json",
+        "sums.json.partial",
+    }
+    assert (tmp_path / "sums.json.partial").read_text() == "a user's"

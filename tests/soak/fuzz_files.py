@@ -26,6 +26,7 @@ if __name__ == "__main__":
     sys.path[0] = str(pathlib.Path(__file__).resolve().parents[2])
 
 import keras
+import tensorflow as tf
 import tyro
 from tqdm import tqdm
 
@@ -134,6 +135,7 @@ def main(
     cases: int = 500,
     seed: int = 0,
     commands: tuple[str, ...] = tuple(TARGETS),
+    eagerly: bool = False,
 ) -> int:
     """Damages files at random and checks what commands say of it.
 
@@ -141,7 +143,10 @@ def main(
         cases: Number of cases, shared evenly by the commands.
         seed: Of the damages.
         commands: Names of commands.
+        eagerly: Run TensorFlow's functions eagerly: models are so small that
+            tracing graphs takes most of the time.
     """
+    tf.config.run_functions_eagerly(eagerly)
     print(f"{cases} cases, seed {seed}")
     with tempfile.TemporaryDirectory() as folder:
         root = pathlib.Path(folder)
