@@ -10,6 +10,7 @@ from keras_pkm.runs.checksums import check_unchanged
 from keras_pkm.runs.json_files import read_json
 from keras_pkm.runs.presets import load_preset_tokenizer
 from keras_pkm.runs.run_directory import RunDirectory
+from keras_pkm.runs.text_files import read_text
 from keras_pkm.runs.user_error import UserError
 
 
@@ -43,13 +44,12 @@ class Source:
         """
         run = RunDirectory(name)
         if run.is_run:
-            report = run.results_table
             source = cls(
                 name,
                 run.find_model(),
                 run.read_recipe(),
                 run.read_results(),
-                report.read_text("utf-8") if report.exists() else "",
+                read_text(run.results_table, "--model"),
             )
         else:
             source = cls(name, pathlib.Path(name))

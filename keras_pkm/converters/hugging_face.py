@@ -42,7 +42,21 @@ _LEAVES = {
 def is_hugging_face_directory(preset: str | os.PathLike[str]) -> bool:
     """Whether `preset` is a local directory of transformers."""
     path = pathlib.Path(preset) / "config.json"
-    return path.is_file() and "model_type" in json.loads(path.read_text())
+    return path.is_file() and "model_type" in _read_json(path)
+
+
+def _read_json(path: pathlib.Path) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(content, dict):
+            raise ValueError(f"it holds a {type(content).__name__}")
+        return content
+    # What a damaged file raises depends on where the damage is.
+    except (RecursionError, ValueError) as error:
+        raise ValueError(
+            f"'{path}' must be a JSON object. Received: another file ({error})."
+            " Download it again, or save the model anew."
+        ) from error
 
 
 class HuggingFaceDirectory:
@@ -59,7 +73,7 @@ class HuggingFaceDirectory:
     def __init__(self, path: str | os.PathLike[str], family: str):
         self.path = pathlib.Path(path)
         self.family = FAMILIES[family]
-        self._config = json.loads((self.path / "config.json").read_text())
+        self._config = _read_json(self.path / "config.json")
         found = self._config["model_type"]
         if found != family:
             raise ValueError(
@@ -210,7 +224,7 @@ class HuggingFaceDirectory:
         index = self.path / "model.safetensors.index.json"
         names = {"model.safetensors"}
         if index.exists():
-            names = set(json.loads(index.read_text())["weight_map"].values())
+            names = set(_read_json(index)["weight_map"].values())
         for name in sorted(names):
             if not (self.path / name).exists():
                 raise ValueError(

@@ -81,8 +81,7 @@ def find_change(path: str | os.PathLike[str]) -> str | None:
 def check_unchanged(path: pathlib.Path, flag: str) -> None:
     """Checks a file or a directory against its checksums, if it has some.
 
-    Those of a directory stand in it; those of a file in its own directory or
-    in one above it.
+    Those of a directory stand in it, or, as those of a file, in one above it.
 
     Args:
         path: The file or directory.
@@ -91,11 +90,11 @@ def check_unchanged(path: pathlib.Path, flag: str) -> None:
     Raises:
         UserError: it has changed since it was written.
     """
-    if path.is_dir():
-        checksums = path / CHECKSUMS
-        change = find_change(checksums) if checksums.exists() else None
+    checksums = path / CHECKSUMS
+    if checksums.exists():
+        change = find_change(checksums)
     else:
-        checksums, change = _find_change_of_file(path)
+        checksums, change = _find_change_below(path)
     if change:
         raise UserError(
             f"{flag} must be as it was written, but in '{checksums.parent}' "
@@ -104,20 +103,24 @@ def check_unchanged(path: pathlib.Path, flag: str) -> None:
         )
 
 
-def _find_change_of_file(
+def _find_change_below(
     path: pathlib.Path,
 ) -> tuple[pathlib.Path, str | None]:
+    """Compares a file, or those in a directory, with sums in folders above."""
     for folder in path.parents[:_DEPTH]:
         checksums = folder / CHECKSUMS
         name = path.relative_to(folder).as_posix()
         if not checksums.exists():
             continue
         try:
-            expected = _read(checksums).get(name)
+            sums = _read(checksums)
         except ValueError:
             return checksums, f"{CHECKSUMS} holds no checksums"
-        if expected and (change := _change_of(str(path), expected)):
-            return checksums, f"{name} {change}"
+        for each, expected in sums.items():
+            if each != name and not each.startswith(f"{name}/"):
+                continue
+            if change := _change_of(str(folder / each), expected):
+                return checksums, f"{each} {change}"
     return path, None
 
 

@@ -114,6 +114,14 @@ def directory(tmp_path):
     return tmp_path / "bert"
 
 
+@pytest.mark.parametrize("content", ["", "[]", "{"])
+def test_a_damaged_configuration_is_named(content, directory):
+    path = directory / "config.json"
+    path.write_text(content)
+    with pytest.raises(ValueError, match=f"'{path}' must be a JSON object"):
+        models.PKMBertBackbone.from_preset(str(directory))
+
+
 def change_config(directory, **changes):
     path = directory / "config.json"
     config = json.loads(path.read_text())

@@ -30,7 +30,12 @@ READ = {
         "logs/resm-perplexity.csv",
         "logs/resm-slots/step-6.npz",
     ),
-    "saved_model": ("recipe.json", "results.json", "best/model.weights.h5"),
+    "saved_model": (
+        "recipe.json",
+        "results.json",
+        "results.md",
+        "best/model.weights.h5",
+    ),
     "finetune": ("recipe.json", "best/model.weights.h5"),
     "pretrain": (
         "recipe.json",
@@ -138,6 +143,23 @@ def test_a_run_of_an_earlier_version(command, name, damage, run, call):
     (line,) = [line for line in error.splitlines() if "error: " in line]
     assert code == 2
     assert str(run) in line
+
+
+@pytest.mark.parametrize("sealed", [True, False])
+def test_a_table_of_figures_that_is_no_text(sealed, run, call):
+    (run / "results.md").write_bytes(b"\xff\xfe")
+    if not sealed:
+        (run / "checksums.json").unlink()
+    code, error = call("saved_model")
+    assert code == 2 and str(run) in error and "results.md" in error
+
+
+def test_a_missing_measurement_is_named(run, call):
+    """What is counted over all of them would be another figure."""
+    (run / "logs" / "resm-slots" / "step-6.npz").unlink()
+    code, error = call("analyze_memory")
+    assert code == 2
+    assert "logs/resm-slots/step-6.npz is missing" in error
 
 
 def test_a_wanted_change(run, call):

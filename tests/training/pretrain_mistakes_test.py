@@ -45,6 +45,11 @@ def refused(tmp_path, capsys):
         ("--held-out 1", ["held-out"]),
         ("--seed -1", ["--seed must be from 0 to 4294967295, received -1"]),
         ("--clip-norm nan", ["--clip-norm must be a finite number"]),
+        ("--clip-norm 1e300", ["--clip-norm must be a finite number"]),
+        (
+            "--batch-size 3000000000",
+            ["--batch-size must be at most 2147483647"],
+        ),
         ("--clip-norm -1", ["--clip-norm must be above 0, received -1.0"]),
         ("--weight-decay nan", ["--weight-decay must be a finite number"]),
         ("--weight-decay -1", ["--weight-decay", "at least 0 and below 1"]),

@@ -21,6 +21,8 @@ from training.commands.signals import Signals
 from training.commands.signals import catch_signals
 from training.commands.strategy import is_chief
 
+_NO_MEMORY = (MemoryError, tf.errors.ResourceExhaustedError)
+
 
 def run_to_the_end(
     work: Callable[[Any, Signals], object],
@@ -83,10 +85,20 @@ def print_errors(work: Callable[[], object]) -> int:
         work()
     except UserError as error:
         return _print_user_error(error)
-    except RunError as error:
+    except (RunError, *_NO_MEMORY) as error:
+        if not isinstance(error, RunError):
+            error = _too_large(error)
         print(f"error: {error}", file=sys.stderr)
         return 1
     return 0
+
+
+def _too_large(error: Exception) -> RunError:
+    said = str(error).strip().splitlines() or ["out of memory"]
+    return RunError(
+        f"there is not enough memory ({said[0][:200]}). A lower --batch-size "
+        "needs less, and so do shorter sequences and smaller models"
+    )
 
 
 def _print_user_error(error):
@@ -117,6 +129,8 @@ def writing_to(
         raise RunError(
             f"the run in '{run.root}' cannot go on: {error}"
         ) from error
+    except _NO_MEMORY as error:
+        raise _too_large(error) from error
     except tf.errors.OpError as error:
         if not isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
             raise

@@ -1,17 +1,21 @@
 """Checks of the numbers that flags give."""
 
 import dataclasses
-import math
 from typing import Any
+
+import numpy as np
 
 from keras_pkm.runs.user_error import UserError
 
 # What numpy, and therefore `keras.utils.set_random_seed`, takes.
 _SEEDS = 2**32
+# What TensorFlow computes with.
+_LARGEST_INT = 2**31 - 1
+_LARGEST_FLOAT = float(np.finfo("float32").max)
 
 
 def check_numbers(recipe: Any, **lowest: float) -> None:
-    """Checks that all numbers are finite, seeds possible, and some not small.
+    """Checks that all numbers can be computed with, and some are not small.
 
     Args:
         recipe: A dataclass.
@@ -23,10 +27,13 @@ def check_numbers(recipe: Any, **lowest: float) -> None:
     """
     for field in dataclasses.fields(recipe):
         value = getattr(recipe, field.name)
-        if isinstance(value, float) and not math.isfinite(value):
+        if field.name == "seed":
+            if not 0 <= value < _SEEDS:
+                raise out_of_range(recipe, "seed", f"from 0 to {_SEEDS - 1}")
+        elif isinstance(value, float) and not abs(value) <= _LARGEST_FLOAT:
             raise out_of_range(recipe, field.name, "a finite number")
-        if field.name == "seed" and not 0 <= value < _SEEDS:
-            raise out_of_range(recipe, "seed", f"from 0 to {_SEEDS - 1}")
+        elif isinstance(value, int) and value > _LARGEST_INT:
+            raise out_of_range(recipe, field.name, f"at most {_LARGEST_INT}")
     for name, low in lowest.items():
         value = getattr(recipe, name)
         if value is not None and value < low:

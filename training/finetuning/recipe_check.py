@@ -32,6 +32,10 @@ def check_recipe(recipe: FinetuningRecipe, pretrained: PretrainedModel) -> None:
         stride=1,
         answer_length=1,
         limit=1,
+        num_sub_keys=1,
+        memory_heads=1,
+        memory_top_k=1,
+        memory_key_dim=2,
     )
     check_from_0_to_1(recipe, "dropout", "warmup_ratio", "weight_decay")
     check_between_0_and_1(recipe, "learning_rate", "memory_learning_rate")
@@ -45,11 +49,19 @@ def check_recipe(recipe: FinetuningRecipe, pretrained: PretrainedModel) -> None:
         raise out_of_range(
             recipe, "batch_size", f"a multiple of the {recipe.devices} devices"
         )
-    if recipe.memory_block and not recipe.memory_layers:
-        raise UserError(
-            "--memory-block needs the layers that get a memory: pass "
-            "--memory-layers, such as 4 8"
-        )
+    for name in (
+        "memory_block",
+        "num_sub_keys",
+        "memory_heads",
+        "memory_top_k",
+        "memory_key_dim",
+    ):
+        default = FinetuningRecipe.__dataclass_fields__[name].default
+        if getattr(recipe, name) != default and not recipe.memory_layers:
+            raise UserError(
+                f"--{name.replace('_', '-')} needs the layers that get a "
+                "memory: pass --memory-layers, such as 4 8"
+            )
     if recipe.freeze and not pretrained.backbone.memory_outputs:
         raise UserError(
             f"--freeze {' '.join(recipe.freeze)} needs a model with memory, "

@@ -132,6 +132,7 @@ def read_staleness(path: str) -> dict[int, dict[int, dict[int, float]]]:
     """
     run, recipe = _open_run(path)
     directory = run.stage_logs(plan_stages(recipe)[-1].label).slots
+    check_unchanged(directory, "--model")
     last, histograms = {}, {}
     for step in list_slot_counts(directory):
         for number, counts in _read_counts(directory, step).items():
@@ -145,7 +146,6 @@ def read_staleness(path: str) -> dict[int, dict[int, dict[int, float]]]:
 
 
 def _read_counts(directory, step):
-    check_unchanged(directory / f"step-{step}.npz", "--model")
     try:
         return read_slot_counts(directory, step)
     except ValueError as error:

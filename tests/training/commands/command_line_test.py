@@ -2,9 +2,14 @@ import dataclasses
 import pathlib
 
 import pytest
+import tensorflow as tf
 
+from keras_pkm.runs.run_directory import RunDirectory
+from keras_pkm.runs.user_error import RunError
 from keras_pkm.runs.user_error import UserError
 from training.commands.command_line import name_run_directory
+from training.commands.command_line import print_errors
+from training.commands.command_line import writing_to
 from training.pretraining.recipe import RECIPES
 
 
@@ -20,3 +25,27 @@ def test_several_machines_need_a_name():
     recipe = dataclasses.replace(RECIPES["laptop"], strategy="multi_worker")
     with pytest.raises(UserError, match="--run-dir must be given"):
         name_run_directory(recipe, "laptop")
+
+
+TOO_MUCH = "cannot allocate 12.5 GiB"
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError("cannot allocate 12.5 GiB"),
+        tf.errors.ResourceExhaustedError(
+            None, None, "cannot allocate 12.5 GiB"
+        ),
+    ],
+)
+def test_too_little_memory(error, tmp_path, capsys):
+    def fail(*_):
+        raise error
+
+    assert print_errors(fail) == 1
+    assert f"({TOO_MUCH}). A lower" in capsys.readouterr().err
+    run = RunDirectory(tmp_path / "run")
+    with pytest.raises(RunError, match="12.5 GiB.*--batch-size"):
+        with writing_to(run, tf.distribute.get_strategy()):
+            fail()

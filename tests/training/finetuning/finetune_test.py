@@ -116,6 +116,8 @@ def test_goes_on_where_it_was_stopped(finetune, glue, monkeypatch):
     [
         ("resm", "--memory-layers 1", "has one in layers 2: leave the flags"),
         ("plain", "--memory-block resm", "--memory-layers, such as 4 8"),
+        ("plain", "--memory-heads 2", "--memory-layers, such as 4 8"),
+        ("plain", "--num-sub-keys 0", "--num-sub-keys must be at least 1"),
         ("plain", "--freeze values", "needs a model with memory"),
         ("plain", "--sequence-length 500", "at most the model's 20"),
         ("plain", "--memory-layers 4", "the memory cannot be added to"),
