@@ -6,6 +6,7 @@ python benchmarks/inference.py
 import pathlib
 import sys
 from typing import Literal
+from typing import TypeAlias
 
 if __name__ == "__main__":
     # A clone runs its own code, from any folder, installed or not.
@@ -32,6 +33,9 @@ PAPER = {
     "LARGE+PKM": 0.466,
     "LARGE+ResM": 0.452,
 }
+Model: TypeAlias = Literal[
+    "BASE", "BASE+PKM", "BASE+ResM", "LARGE", "LARGE+PKM", "LARGE+ResM"
+]
 BLOCKS = {"": "ffn", "+PKM": "pkm", "+ResM": "resm"}
 
 
@@ -42,6 +46,7 @@ def main(
     length: int = 128,
     precision: str = "float32",
     implementation: Literal["fastest", "portable"] = "fastest",
+    models: tuple[Model, ...] = tuple(PAPER),
     rounds: int = 11,
     output: pathlib.Path = pathlib.Path("runs/benchmarks"),
 ):
@@ -55,15 +60,16 @@ def main(
         precision: Dtype policy.
         implementation: That of the memories. Exported models have the portable
             one.
+        models: The models that are timed.
         rounds: Rounds in which a model and BASE are timed, once each.
         output: Directory for inference.md and inference.json.
     """
     table = []
-    models = [
-        (f"{name}{suffix}", sizes, block)
+    all_models = {
+        f"{name}{suffix}": (sizes, block)
         for name, sizes in (("BASE", base), ("LARGE", large))
         for suffix, block in BLOCKS.items()
-    ]
+    }
     with tqdm(total=len(models) * len(batches), disable=None) as progress:
         for batch in batches:
             reference = Contender(
@@ -71,7 +77,8 @@ def main(
                 "bert_contenders.encoder",
                 (base, "ffn", batch, length, precision, implementation),
             )
-            for name, sizes, block in models:
+            for name in models:
+                sizes, block = all_models[name]
                 progress.set_description(f"{batch} x {length}, {name}")
                 model = Contender(
                     name,
