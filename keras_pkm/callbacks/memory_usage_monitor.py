@@ -18,6 +18,7 @@ from keras_pkm.callbacks.slot_counts import write_slot_counts
 from keras_pkm.layers.find_memories import find_memories
 from keras_pkm.metrics.memory_staleness import MemoryStaleness
 from keras_pkm.metrics.numbers import result_numbers
+from keras_pkm.ops.arguments import positive_int_or_none
 from keras_pkm.probing.memory_probe import MemoryProbe
 
 _log = logging.getLogger(__name__)
@@ -93,13 +94,8 @@ class MemoryUsageMonitor(keras.callbacks.Callback):
         counts_dir: str | os.PathLike[str] | None = None,
     ):
         super().__init__()
-        if every is not None and every < 1:
-            raise ValueError(
-                f"`every` must be a positive number of steps. Received: "
-                f"every={every}."
-            )
         self.data = data
-        self.every = every
+        self.every = positive_int_or_none("every", every)
         # Keras need not wait for a step after which nothing is done.
         self.async_safe = every is None
         self.csv_path = pathlib.Path(csv_path) if csv_path else None

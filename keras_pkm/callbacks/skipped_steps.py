@@ -5,6 +5,7 @@ from typing import Any
 import keras
 
 from keras_pkm.callbacks.steps_done import steps_done
+from keras_pkm.ops.arguments import positive_int_or_none
 from keras_pkm.trainers.default_optimizer import count_applied
 
 
@@ -50,11 +51,7 @@ class SkippedSteps(keras.callbacks.Callback):
 
     def __init__(self, limit: int | None = None):
         super().__init__()
-        if limit is not None and limit < 1:
-            raise ValueError(
-                f"`limit` must be at least 1. Received: limit={limit}."
-            )
-        self.limit = limit
+        self.limit = positive_int_or_none("limit", limit)
         self.total = 0
         self.in_a_row = 0
         self._applied = 0

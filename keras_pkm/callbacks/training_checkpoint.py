@@ -12,6 +12,8 @@ import tensorflow as tf
 
 from keras_pkm.callbacks.checkpoint_files import CheckpointFiles
 from keras_pkm.callbacks.steps_done import steps_done
+from keras_pkm.ops.arguments import positive_int
+from keras_pkm.ops.arguments import positive_int_or_none
 
 _log = logging.getLogger(__name__)
 
@@ -94,14 +96,9 @@ class TrainingCheckpoint(keras.callbacks.Callback):
         state: Any = None,
     ):
         super().__init__()
-        for name, value in (("every", every), ("keep", keep)):
-            if value is not None and value < 1:
-                raise ValueError(
-                    f"`{name}` must be at least 1. Received: {name}={value}."
-                )
         self.directory = str(directory)
-        self.every = every
-        self.keep = keep
+        self.every = positive_int_or_none("every", every)
+        self.keep = positive_int("keep", keep)
         self.step = 0
         self.state: Any = {} if state is None else state
         self.paused = False

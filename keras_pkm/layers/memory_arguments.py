@@ -1,40 +1,6 @@
 """Checks of the arguments of a product-key memory."""
 
-import numbers
 from typing import Any
-
-
-def positive_int(name: str, value: int) -> int:
-    """Returns the value of an argument that must be a positive integer.
-
-    Raises:
-        ValueError: it is none.
-    """
-    is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
-    # Also false for NaN and infinity.
-    if not (is_number and 1 <= value < float("inf") and value % 1 == 0):
-        raise ValueError(
-            f"`{name}` must be a positive integer. Received: {name}={value!r}."
-        )
-    return int(value)
-
-
-def positive_int_or_none(name: str, value: int | None) -> int | None:
-    """As `positive_int`, of an argument that may be `None`."""
-    return None if value is None else positive_int(name, value)
-
-
-def dropout_rate(name: str, value: float) -> float:
-    """Returns the value of an argument that must be at least 0 and below 1.
-
-    Raises:
-        ValueError: it is not.
-    """
-    if not (isinstance(value, numbers.Real) and 0 <= value < 1):
-        raise ValueError(
-            f"`{name}` must be in [0, 1). Received: {name}={value!r}."
-        )
-    return float(value)
 
 
 def check_memory_sizes(memory: Any) -> None:

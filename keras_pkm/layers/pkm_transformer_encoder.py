@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from keras_pkm.layers.attention_mask import merge_masks
 from keras_pkm.layers.product_key_memory import ProductKeyMemory
+from keras_pkm.ops.arguments import positive_int
 
 #: (α, β) of x' = LN(x + α·FFN(x) + β·PKM(x)).
 BLOCKS = {"ffn": (1, 0), "pkm": (0, 1), "resm": (1, 1)}
@@ -82,7 +83,9 @@ class PKMTransformerEncoder(keras_hub.layers.TransformerEncoder):
         **kwargs: Any,
     ):
         super().__init__(
-            intermediate_dim=intermediate_dim, num_heads=num_heads, **kwargs
+            intermediate_dim=positive_int("intermediate_dim", intermediate_dim),
+            num_heads=positive_int("num_heads", num_heads),
+            **kwargs,
         )
         if block not in BLOCKS:
             raise ValueError(
@@ -286,9 +289,8 @@ class PKMTransformerEncoder(keras_hub.layers.TransformerEncoder):
             )
 
     def get_config(self) -> dict[str, Any]:
-        config = super().get_config()
-        config.update({"block": self.block, "memory": dict(self.memory)})
-        return config
+        mine = {"block": self.block, "memory": dict(self.memory)}
+        return {**super().get_config(), **mine}
 
 
 def _clone(initializer: Any) -> Any:

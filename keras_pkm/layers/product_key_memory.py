@@ -8,16 +8,16 @@ import tensorflow as tf
 from keras import ops
 
 from keras_pkm.layers.memory_arguments import check_memory_sizes
-from keras_pkm.layers.memory_arguments import dropout_rate
 from keras_pkm.layers.memory_arguments import known_width
-from keras_pkm.layers.memory_arguments import positive_int
-from keras_pkm.layers.memory_arguments import positive_int_or_none
 from keras_pkm.layers.memory_observer import report_read
 from keras_pkm.layers.padding_mask import flatten_padding_mask
 from keras_pkm.layers.query_normalization import build_query_normalization
 from keras_pkm.layers.query_normalization import make_query_normalization
 from keras_pkm.layers.query_normalization import normalize_queries
 from keras_pkm.layers.weight_options import WeightOptions
+from keras_pkm.ops.arguments import dropout_rate
+from keras_pkm.ops.arguments import positive_int
+from keras_pkm.ops.arguments import positive_int_or_none
 from keras_pkm.ops.embedding_bag import embedding_bag
 from keras_pkm.ops.implementation import check_implementation
 from keras_pkm.ops.implementation import choose_implementation

@@ -8,9 +8,9 @@ import numpy.typing as npt
 import tensorflow as tf
 from keras import ops
 
-from keras_pkm.metrics.num_slots import check_num_slots
 from keras_pkm.metrics.top1_slots import flatten_access
 from keras_pkm.metrics.top1_slots import top1_slots
+from keras_pkm.ops.arguments import positive_int
 
 
 @keras.saving.register_keras_serializable("keras_pkm")
@@ -60,7 +60,7 @@ class ClassMemoryUsage(keras.metrics.Metric):
         dtype: str | keras.DTypePolicy | None = None,
     ):
         super().__init__(name=name, dtype=dtype)
-        self.num_slots = check_num_slots(num_slots)
+        self.num_slots = positive_int("num_slots", num_slots)
         self._top1 = self.add_variable(
             (2 * self.num_slots,),
             initializer="zeros",

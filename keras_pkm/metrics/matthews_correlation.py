@@ -7,6 +7,8 @@ import numpy.typing as npt
 import tensorflow as tf
 from keras import ops
 
+from keras_pkm.ops.arguments import finite
+
 
 @keras.saving.register_keras_serializable("keras_pkm")
 class MatthewsCorrelation(keras.metrics.Metric):
@@ -58,7 +60,7 @@ class MatthewsCorrelation(keras.metrics.Metric):
                 f"Received: num_classes={num_classes}."
             )
         self.num_classes = int(num_classes)
-        self.threshold = float(threshold)
+        self.threshold = finite("threshold", threshold)
         self._confusion = self.add_variable(
             (self.num_classes, self.num_classes),
             initializer="zeros",

@@ -8,7 +8,7 @@ import numpy.typing as npt
 import tensorflow as tf
 from keras import ops
 
-from keras_pkm.metrics.num_slots import check_num_slots
+from keras_pkm.ops.arguments import positive_int
 
 #: The step of slots that were never read.
 NEVER = -1
@@ -57,7 +57,7 @@ class MemoryStaleness(keras.metrics.Metric):
         dtype: str | keras.DTypePolicy | None = None,
     ):
         super().__init__(name=name, dtype=dtype)
-        self.num_slots = check_num_slots(num_slots)
+        self.num_slots = positive_int("num_slots", num_slots)
         self._last = self._steps((self.num_slots,), "last")
         self._newest = self._steps((), "newest")
 

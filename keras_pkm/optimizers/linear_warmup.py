@@ -6,6 +6,8 @@ import keras
 import tensorflow as tf
 from keras import ops
 
+from keras_pkm.ops.arguments import finite
+
 
 @keras.saving.register_keras_serializable("keras_pkm")
 class LinearWarmup(keras.optimizers.schedules.LearningRateSchedule):
@@ -38,17 +40,13 @@ class LinearWarmup(keras.optimizers.schedules.LearningRateSchedule):
         name: str = "linear_warmup",
     ):
         super().__init__()
-        if peak < 0:
-            raise ValueError(
-                f"`peak` must not be negative. Received: peak={peak}."
-            )
         if not 0 <= warmup_steps < total_steps:
             raise ValueError(
                 "`warmup_steps` must be at least 0 and less than "
                 f"`total_steps`. Received: warmup_steps={warmup_steps}, "
                 f"total_steps={total_steps}."
             )
-        self.peak = peak
+        self.peak = finite("peak", peak, least=0)
         self.warmup_steps = warmup_steps
         self.total_steps = total_steps
         self.name = name

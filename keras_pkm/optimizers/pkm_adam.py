@@ -8,6 +8,7 @@ import keras
 import tensorflow as tf
 from keras import ops
 
+from keras_pkm.ops.arguments import finite
 from keras_pkm.optimizers.rate_multiple import parse_multiple
 from keras_pkm.optimizers.row_sparse import Gradient
 from keras_pkm.optimizers.row_sparse import all_finite
@@ -17,6 +18,7 @@ from keras_pkm.optimizers.row_update import replica_component
 from keras_pkm.optimizers.row_update import update_read_rows
 from keras_pkm.optimizers.unsupported import UNSUPPORTED
 from keras_pkm.optimizers.unsupported import refuse
+from keras_pkm.optimizers.variable_groups import check_pattern
 from keras_pkm.optimizers.variable_groups import group_variables
 
 _Schedule: TypeAlias = keras.optimizers.schedules.LearningRateSchedule
@@ -119,7 +121,7 @@ class PKMAdam(keras.optimizers.Adam):
                 '`reduction` must be "sparse" or "dense". '
                 f"Received: reduction={reduction!r}."
             )
-        self.memory_pattern = memory_pattern
+        self.memory_pattern = check_pattern(memory_pattern)
         self.reduction = reduction
         self._not_decayed: tuple[Any, Any] = ((), None)
         self._memory_multiple = parse_multiple(memory_learning_rate)
@@ -142,7 +144,7 @@ class PKMAdam(keras.optimizers.Adam):
                 f"memory_learning_rate={rate!r}."
             )
         variable = keras.Variable(
-            rate,
+            finite("memory_learning_rate", rate, least=0),
             name="memory_learning_rate",
             dtype="float32",
             trainable=False,
@@ -285,15 +287,13 @@ class PKMAdam(keras.optimizers.Adam):
         for name in UNSUPPORTED:
             config.pop(name, None)
         rate = self._memory_learning_rate
-        config.update(
-            {
-                "memory_learning_rate": (
-                    float(rate.numpy())
-                    if isinstance(rate, keras.Variable)
-                    else keras.saving.serialize_keras_object(rate)
-                ),
-                "memory_pattern": self.memory_pattern,
-                "reduction": self.reduction,
-            }
-        )
-        return config
+        return {
+            **config,
+            "memory_learning_rate": (
+                float(rate.numpy())
+                if isinstance(rate, keras.Variable)
+                else keras.saving.serialize_keras_object(rate)
+            ),
+            "memory_pattern": self.memory_pattern,
+            "reduction": self.reduction,
+        }

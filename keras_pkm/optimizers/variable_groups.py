@@ -11,6 +11,18 @@ logger = logging.getLogger(__name__)
 _NEVER_DECAYED = re.compile(r"(^|/)(bias|gamma|beta)$")
 
 
+def check_pattern(memory_pattern: str | None) -> str | None:
+    """Returns a `memory_pattern`, if it is a regular expression or `None`."""
+    try:
+        re.compile(memory_pattern or "")
+    except (TypeError, re.error) as error:
+        raise ValueError(
+            "`memory_pattern` must be a regular expression, or None. Received: "
+            f"memory_pattern={memory_pattern!r} ({error})."
+        ) from error
+    return memory_pattern
+
+
 def group_variables(
     variables: Sequence[keras.Variable],
     memory_pattern: str | None,

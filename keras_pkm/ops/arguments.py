@@ -1,0 +1,60 @@
+"""Checks of numbers that are arguments."""
+
+import numbers
+from typing import Any
+
+
+def positive_int(name: str, value: int) -> int:
+    """Returns the value of an argument that must be a positive integer.
+
+    Raises:
+        ValueError: it is none.
+    """
+    is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    # Also false for NaN and infinity.
+    if not (is_number and 1 <= value < float("inf") and value % 1 == 0):
+        raise ValueError(
+            f"`{name}` must be a positive integer. Received: {name}={value!r}."
+        )
+    return int(value)
+
+
+def positive_int_or_none(name: str, value: int | None) -> int | None:
+    """As `positive_int`, of an argument that may be `None`."""
+    return None if value is None else positive_int(name, value)
+
+
+def dropout_rate(name: str, value: float) -> float:
+    """Returns the value of an argument that must be at least 0 and below 1.
+
+    Raises:
+        ValueError: it is not.
+    """
+    if not (isinstance(value, numbers.Real) and 0 <= value < 1):
+        raise ValueError(
+            f"`{name}` must be in [0, 1). Received: {name}={value!r}."
+        )
+    return float(value)
+
+
+def finite(name: str, value: Any, least: float = -float("inf")) -> float:
+    """Returns the value of an argument that must be a finite number.
+
+    Args:
+        name: The argument.
+        value: What was passed.
+        least: What it must be at least.
+
+    Raises:
+        ValueError: it is none, or less.
+    """
+    is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    if not (is_number and least <= value < float("inf")) or value == -float(
+        "inf"
+    ):
+        rule = "" if least == -float("inf") else f" of at least {least:g}"
+        raise ValueError(
+            f"`{name}` must be a finite number{rule}. "
+            f"Received: {name}={value!r}."
+        )
+    return float(value)
