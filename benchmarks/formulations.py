@@ -22,7 +22,6 @@ import tyro
 from tqdm import tqdm
 
 from benchmarks.contenders.sizes import MemorySizes
-from benchmarks.timing import peak_memory
 from benchmarks.timing.report import report
 from benchmarks.timing.report import spread
 from benchmarks.timing.report import write
@@ -193,16 +192,6 @@ def parts(sizes: MemorySizes, tokens: int) -> dict[str, dict]:
     }
 
 
-def peak_of(function) -> str:
-    """The memory of a call beyond what the process has, its result included."""
-    before = peak_memory.current()
-    peak_memory.reset()
-    function()
-    tf.test.experimental.sync_devices()
-    peak = peak_memory.peak()
-    return "-" if peak is None else f"{(peak - before) / 2**20:,.0f}"
-
-
 def main(
     sizes: MemorySizes = MemorySizes(),
     tokens: int = 2048,
@@ -240,7 +229,6 @@ def main(
                     "times slower": spread(
                         statistics.median(ratios), min(ratios), max(ratios)
                     ),
-                    "peak MiB": peak_of(ways[name]),
                 }
             )
         write("formulations", table, output)

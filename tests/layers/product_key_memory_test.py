@@ -139,6 +139,15 @@ def test_the_keras_mask_is_the_padding_mask():
     assert np.all(model(masked).numpy()[~mask] == 0)
 
 
+def test_padding_mask_is_another_name_of_the_mask():
+    inputs = tf.random.normal((2, 4, 10))
+    mask = np.array([[1, 1, 0, 0], [1, 1, 1, 0]], bool)
+    layer = small_layer()
+    outputs = layer(inputs, mask=mask)
+    np.testing.assert_array_equal(outputs, layer(inputs, padding_mask=mask))
+    assert np.all(outputs.numpy()[~mask] == 0) and np.any(outputs.numpy())
+
+
 @pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
 def test_mixed_precision(policy):
     layer = small_layer(dtype=policy, value_dim=4)
