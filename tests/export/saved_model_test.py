@@ -145,7 +145,9 @@ def rounded(values, dtype):
     return np.round(values / scales) * scales
 
 
-@pytest.mark.parametrize("dtype", ["bfloat16", "int8"])
+@pytest.mark.parametrize(
+    "dtype", [pytest.param("bfloat16", marks=pytest.mark.slow), "int8"]
+)
 def test_small_tables(exports, presets, tmp_path, capsys, dtype):
     """They answer as the model does whose values are rounded likewise.
 

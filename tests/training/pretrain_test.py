@@ -140,6 +140,7 @@ def test_backbones(
     assert type(again) is type(task)
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_run(train, tmp_path):
     losses = []
     for name in ("a", "b"):
@@ -149,6 +150,7 @@ def test_the_same_seed_gives_the_same_run(train, tmp_path):
     np.testing.assert_array_equal(*losses)
 
 
+@pytest.mark.slow
 def test_accumulation_is_the_larger_batch(train, tmp_path):
     """But for rounding, and for biases that have no true gradient."""
     variables = []

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-FUZZ = pathlib.Path(__file__).with_name("fuzz_files.py")
+FUZZ = pathlib.Path(__file__).parents[1] / "soak" / "fuzz_files.py"
 
 
 @pytest.mark.slow
