@@ -33,7 +33,12 @@ ROWS = [
         "export/smaller",
     ],
     ["training/reports", "export/modules"],
-    ["training/pretraining", "training/finetuning", "training/evaluation"],
+    [
+        "training/pretraining",
+        "training/finetuning",
+        "training/evaluation",
+        "training/recall",
+    ],
     ["training/analysis", "training/reproduction"],
     ["training", "export"],
     ["benchmarks/timing"],

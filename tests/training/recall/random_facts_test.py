@@ -1,0 +1,136 @@
+import dataclasses
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_pkm.runs.user_error import UserError
+from training.recall.fact_batches import all_facts
+from training.recall.fact_batches import training_batches
+from training.recall.random_facts import END
+from training.recall.random_facts import MASK
+from training.recall.random_facts import START
+from training.recall.random_facts import RandomFacts
+
+FACTS = RandomFacts(
+    num_facts=40_000, num_values=64, num_relations=3, name_tokens=32
+)
+
+
+@pytest.fixture(scope="module")
+def drawn():
+    """The inputs and values of all facts."""
+    indices = tf.range(FACTS.num_facts, dtype=tf.int64)
+    return FACTS.inputs_of(indices).numpy(), FACTS.values_of(indices).numpy()
+
+
+def test_inputs(drawn):
+    inputs, _ = drawn
+    assert inputs.shape == (40_000, FACTS.sequence_length) == (40_000, 7)
+    start, *name, relation, mask, end = inputs.T
+    assert set(start) == {START} and set(mask) == {MASK} and set(end) == {END}
+    assert set(np.ravel(name)) == set(range(4, 4 + 32))
+    np.testing.assert_array_equal(
+        relation - (4 + 32), np.arange(40_000) % FACTS.num_relations
+    )
+    # Subject and relation say which fact it is.
+    assert len(np.unique(inputs, axis=0)) == FACTS.num_facts
+    names = np.stack(name, axis=1)
+    np.testing.assert_array_equal(names[0::3][:13_333], names[1::3][:13_333])
+    assert len(np.unique(names, axis=0)) == -(-FACTS.num_facts // 3)
+
+
+def chi_square(counts):
+    expected = counts.sum() / counts.size
+    return ((counts - expected) ** 2 / expected).sum()
+
+
+def test_values_are_uniform_and_independent_of_all_else(drawn):
+    """Of counts in n cells chi² is about n, with a deviation of √(2 n)."""
+    inputs, values = drawn
+    cells = [np.bincount(values, minlength=64)]
+    # Of neighbours, and of each token of the name, which are about uniform.
+    cells.append(np.bincount(values[:-1] * 64 + values[1:], minlength=64**2))
+    for column in (1, 2, 3):
+        other = inputs[:, column] - 4
+        cells.append(np.bincount(other * 64 + values, minlength=32 * 64))
+    for counts in cells:
+        n = counts.size
+        assert abs(chi_square(counts) - n) < 5 * np.sqrt(2 * n)
+
+
+def test_follow_from_the_seed_alone(drawn):
+    inputs, values = drawn
+    some = tf.constant([39_999, 5, 5], tf.int64)
+    same = dataclasses.replace(FACTS)
+    np.testing.assert_array_equal(same.inputs_of(some), inputs[some])
+    np.testing.assert_array_equal(same.values_of(some), values[some])
+    # More of them leave those as they are.
+    more = dataclasses.replace(FACTS, num_facts=90_000)
+    np.testing.assert_array_equal(more.values_of(some), values[some])
+    np.testing.assert_array_equal(more.inputs_of(some), inputs[some])
+    other = dataclasses.replace(FACTS, seed=1)
+    indices = tf.range(1000, dtype=tf.int64)
+    assert np.mean(other.values_of(indices) == values[:1000]) < 0.05
+    assert np.mean(other.inputs_of(indices)[:, 1] == inputs[:1000, 1]) < 0.1
+
+
+def test_bits():
+    assert RandomFacts(1000).bits == 10_000
+    assert RandomFacts(1000, num_values=2).bits == 1000
+
+
+def test_as_many_as_names_and_no_more():
+    most = RandomFacts(24, name_tokens=2, num_relations=3)
+    inputs = most.inputs_of(tf.range(24, dtype=tf.int64))
+    assert len(np.unique(inputs, axis=0)) == 24
+    for number in (25, 0):
+        with pytest.raises(
+            UserError, match="--facts must be from 1 to 24, .*8"
+        ):
+            dataclasses.replace(most, num_facts=number)
+
+
+def test_batches_go_on_where_others_stopped():
+    def batches(first, number):
+        return list(
+            training_batches(
+                FACTS,
+                batch_size=7,
+                seed=3,
+                first_step=first,
+                num_steps=number,
+            ).as_numpy_iterator()
+        )
+
+    whole = batches(0, 5)
+    for one, other in zip(whole[3:], batches(3, 2), strict=True):
+        for a, b in zip(tf.nest.flatten(one), tf.nest.flatten(other)):
+            np.testing.assert_array_equal(a, b)
+
+
+def test_an_epoch_has_each_fact_once(drawn):
+    _, values = drawn
+    batches = training_batches(
+        dataclasses.replace(FACTS, num_facts=100),
+        batch_size=50,
+        seed=0,
+        first_step=2,
+        num_steps=2,
+    )
+    labels = np.concatenate([y for _, y, _ in batches.as_numpy_iterator()])
+    expected = FACTS.first_value + values[:100]
+    assert sorted(labels[:, 0]) == sorted(expected)
+    assert list(labels[:, 0]) != list(expected)
+
+
+def test_all_facts(drawn):
+    inputs, values = drawn
+    facts = dataclasses.replace(FACTS, num_facts=10)
+    batches = list(all_facts(facts, 4).as_numpy_iterator())
+    assert [len(y) for _, y, _ in batches] == [4, 4, 2]
+    x, y, weights = batches[2]
+    np.testing.assert_array_equal(x["token_ids"], inputs[8:10])
+    np.testing.assert_array_equal(y[:, 0], FACTS.first_value + values[8:10])
+    assert (x["token_ids"][:, x["mask_positions"][0, 0]] == MASK).all()
+    assert weights.dtype == np.float32 and (weights == 1).all()

@@ -1,0 +1,1 @@
+"""How many facts a model can know."""

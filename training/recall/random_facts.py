@@ -1,0 +1,120 @@
+"""Random facts, of which it is known how much information they are."""
+
+import dataclasses
+import math
+
+import numpy as np
+import tensorflow as tf
+
+from keras_pkm.runs.user_error import UserError
+
+PADDING, START, END, MASK = range(4)
+_SPECIAL = 4
+
+
+@dataclasses.dataclass(frozen=True)
+class RandomFacts:
+    """Facts (subject, relation) → value, which follow from a seed alone.
+
+    Fact `i` says which value the relation `i % num_relations` has for the
+    subject `i // num_relations`. Every subject has another name, of
+    `name_length` tokens; values are drawn uniformly and independently, so that
+    each is worth `log2(num_values)` bits, and nothing but memory can tell it.
+    No fact is stored: what stands at an index is computed from it.
+
+    Attributes:
+        num_facts: int.
+        num_values: int. Values that a fact can have. Defaults to `1024`.
+        num_relations: int. Relations of each subject. Defaults to `4`.
+        name_length: int. Tokens of a name. Defaults to `3`.
+        name_tokens: int. Tokens that names are made of. Defaults to `128`.
+        seed: int. Defaults to `0`.
+
+    Raises:
+        UserError: there are not as many names.
+
+    References:
+
+    - Allen-Zhu and Li, 2024, [Physics of Language Models: Part
+      3.3](https://arxiv.org/abs/2404.05405).
+    """
+
+    num_facts: int
+    num_values: int = 1024
+    num_relations: int = 4
+    name_length: int = 3
+    name_tokens: int = 128
+    seed: int = 0
+
+    def __post_init__(self):
+        most = self._num_names * self.num_relations
+        if not 1 <= self.num_facts <= most:
+            raise UserError(
+                f"--facts must be from 1 to {most:,}, as {self._num_names:,} "
+                f"subjects can be named, which have {self.num_relations} "
+                f"relations each; received {self.num_facts:,}"
+            )
+
+    @property
+    def _num_names(self) -> int:
+        return self.name_tokens**self.name_length
+
+    @property
+    def vocabulary_size(self) -> int:
+        """Special tokens, those of names, relations, and values."""
+        return self.first_value + self.num_values
+
+    @property
+    def first_value(self) -> int:
+        """The id of the first value's token; the others follow."""
+        return _SPECIAL + self.name_tokens + self.num_relations
+
+    @property
+    def sequence_length(self) -> int:
+        """Tokens of `[CLS] name relation [MASK] [SEP]`."""
+        return self.name_length + 4
+
+    @property
+    def bits(self) -> float:
+        """The information that all values are, in bits."""
+        return self.num_facts * math.log2(self.num_values)
+
+    def values_of(self, facts: tf.Tensor) -> tf.Tensor:
+        """Returns the values of facts, from 0 to `num_values - 1`.
+
+        Args:
+            facts: int64 tensor of shape `(batch,)`, their indices.
+
+        Returns:
+            int32 tensor of shape `(batch,)`.
+        """
+        # SipHash. (What `index_shuffle` gives for neighbours is not
+        # independent, which is enough for names that differ.)
+        drawn = tf.strings.to_hash_bucket_strong(
+            tf.strings.as_string(facts), self.num_values, key=[self.seed, 0]
+        )
+        return tf.cast(drawn, "int32")
+
+    def inputs_of(self, facts: tf.Tensor) -> tf.Tensor:
+        """Returns what a model reads of facts.
+
+        Args:
+            facts: int64 tensor of shape `(batch,)`, their indices.
+
+        Returns:
+            int32 tensor of shape `(batch, sequence_length)`:
+            `[CLS] name relation [MASK] [SEP]`.
+        """
+        name = tf.raw_ops.RandomIndexShuffle(
+            index=facts // self.num_relations,
+            seed=tf.constant([self.seed, 0, 0], "int64"),
+            max_index=tf.constant(self._num_names - 1, "int64"),
+        )
+        powers = self.name_tokens ** np.arange(self.name_length)[::-1]
+        name = name[:, None] // powers % self.name_tokens
+        relation = facts % self.num_relations + self.name_tokens
+        tokens = tf.concat([name, relation[:, None]], axis=1) + _SPECIAL
+        tokens = tf.pad(tokens, [[0, 0], [1, 0]], constant_values=START)
+        tokens = tf.pad(tokens, [[0, 0], [0, 1]], constant_values=MASK)
+        tokens = tf.pad(tokens, [[0, 0], [0, 1]], constant_values=END)
+        return tf.cast(tokens, "int32")
