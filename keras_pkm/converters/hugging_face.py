@@ -5,7 +5,6 @@ their index) and the vocabulary. Tables say which of its modules is
 which of ours; the rest follows from the names of weights.
 """
 
-import json
 import logging
 import os
 import pathlib
@@ -20,6 +19,7 @@ from keras_pkm.converters.hugging_face_families import FAMILIES
 from keras_pkm.converters.hugging_face_families import Family
 from keras_pkm.converters.hugging_face_hub import local_directory
 from keras_pkm.models.checkpoint_readers import register_checkpoint_opener
+from keras_pkm.runs.json_files import load_json_object
 
 logger = logging.getLogger(__name__)
 
@@ -47,15 +47,11 @@ def is_hugging_face_directory(preset: str | os.PathLike[str]) -> bool:
 
 def _read_json(path: pathlib.Path) -> dict[str, Any]:
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-        if not isinstance(content, dict):
-            raise ValueError(f"it holds a {type(content).__name__}")
-        return content
-    # What a damaged file raises depends on where the damage is.
-    except (RecursionError, ValueError) as error:
+        return load_json_object(path)
+    except ValueError as error:
         raise ValueError(
-            f"'{path}' must be a JSON object. Received: another file ({error})."
-            " Download it again, or save the model anew."
+            f"'{path}' must be a JSON object, but is not ({error}). Download "
+            "it again, or save the model anew."
         ) from error
 
 

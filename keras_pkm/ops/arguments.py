@@ -1,5 +1,6 @@
 """Checks of numbers that are arguments."""
 
+import math
 import numbers
 from typing import Any
 
@@ -37,7 +38,7 @@ def dropout_rate(name: str, value: float) -> float:
     return float(value)
 
 
-def finite(name: str, value: Any, least: float = -float("inf")) -> float:
+def finite(name: str, value: Any, least: float = -math.inf) -> float:
     """Returns the value of an argument that must be a finite number.
 
     Args:
@@ -49,10 +50,8 @@ def finite(name: str, value: Any, least: float = -float("inf")) -> float:
         ValueError: it is none, or less.
     """
     is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
-    if not (is_number and least <= value < float("inf")) or value == -float(
-        "inf"
-    ):
-        rule = "" if least == -float("inf") else f" of at least {least:g}"
+    if not (is_number and math.isfinite(value) and value >= least):
+        rule = "" if least == -math.inf else f" of at least {least:g}"
         raise ValueError(
             f"`{name}` must be a finite number{rule}. "
             f"Received: {name}={value!r}."

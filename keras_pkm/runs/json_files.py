@@ -33,13 +33,25 @@ def read_json(
         return default
     check_unchanged(path, flag)
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-        if not isinstance(content, dict):
-            raise ValueError(f"it holds a {type(content).__name__}")
-        return content
-    # What a damaged file raises depends on where the damage is.
-    except (OSError, RecursionError, ValueError) as error:
+        return load_json_object(path)
+    except (OSError, ValueError) as error:
         raise UserError(
             f"{flag} must have a {path.name} that is a JSON object, but "
             f"'{path}' is not ({error}): put back a copy of it"
         ) from error
+
+
+def load_json_object(path: pathlib.Path) -> dict[str, Any]:
+    """Returns the JSON object that a file contains.
+
+    Raises:
+        OSError: the file cannot be read.
+        ValueError: it contains anything else.
+    """
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except RecursionError as error:
+        raise ValueError(str(error)) from error
+    if not isinstance(content, dict):
+        raise ValueError(f"it contains a {type(content).__name__}")
+    return content

@@ -62,6 +62,6 @@ def test_ends_training_at_the_limit():
     assert skipped.total == 2
 
 
-def test_a_limit_of_none_is_refused():
+def test_a_limit_of_0_is_refused():
     with pytest.raises(ValueError, match="`limit`.*limit=0"):
         SkippedSteps(limit=0)

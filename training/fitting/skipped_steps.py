@@ -23,6 +23,13 @@ class SkippedStepsOfRun(SkippedSteps):
         super().__init__(limit)
         self.checkpoint = checkpoint
 
+    def on_train_begin(self, logs: dict | None = None) -> None:
+        # A run that goes on within an epoch has two fits: the series, if
+        # there is one, does not end between them.
+        in_a_row = self.in_a_row
+        super().on_train_begin(logs)
+        self.in_a_row = in_a_row
+
     def on_train_batch_end(self, batch: int, logs: dict | None = None) -> None:
         before = self.total
         try:

@@ -1,7 +1,5 @@
 """Batches of facts for masked-LM tasks, as a function of the step."""
 
-from collections.abc import Callable
-
 import tensorflow as tf
 
 from training.batches.row_order import shuffled_rows
@@ -41,7 +39,7 @@ def training_batches(
 def all_facts(facts: RandomFacts, batch_size: int) -> tf.data.Dataset:
     """Returns each fact once, in order. The last batch may be smaller."""
     indices = tf.data.Dataset.range(facts.num_facts).batch(batch_size)
-    return step_batches(indices, _batch_of(facts))
+    return step_batches(indices, lambda rows: masked(facts, rows))
 
 
 def masked(
@@ -67,7 +65,3 @@ def masked(
         "mask_positions": tf.fill(tf.shape(labels), place),
     }
     return features, labels, tf.ones_like(labels, dtype="float32")
-
-
-def _batch_of(facts: RandomFacts) -> Callable:
-    return lambda indices: masked(facts, indices)
