@@ -37,7 +37,7 @@ ROWS = [
         "training/pretraining",
         "training/finetuning",
         "training/evaluation",
-        "training/recall",
+        "training/knowledge",
     ],
     ["training/analysis", "training/reproduction"],
     ["training", "export"],

@@ -21,6 +21,7 @@ class Evaluation:
         nll: float64 of shape `(sequences,)`, the sums of -ln p of the masked
             tokens of each.
         tokens: float64 of shape `(sequences,)`, how many these are.
+        exact: bool of shape `(sequences,)`, whether all of them are predicted.
         memory_usage: For each memory layer, counted from 1, the figures of
             `keras_pkm.metrics.MemoryUsage`.
         num_slots: Slots of each memory, 0 without any.
@@ -28,6 +29,7 @@ class Evaluation:
 
     nll: np.ndarray
     tokens: np.ndarray
+    exact: np.ndarray
     memory_usage: dict[int, dict[str, float]]
     num_slots: int = 0
 
@@ -106,8 +108,10 @@ class MaskedLMEvaluator:
         self._usage.update(found["memories"], features["padding_mask"])
         weights = tf.cast(weights, "float64")
         nll = tf.cast(nll, "float64")
-        sums = (tf.reduce_sum(part, -1) for part in (nll * weights, weights))
-        return tf.stack(list(sums), axis=-1)
+        best = tf.argmax(found["logits"], axis=-1, output_type=labels.dtype)
+        wrong = tf.cast(best != labels, "float64")
+        parts = (nll * weights, weights, wrong * weights)
+        return tf.stack([tf.reduce_sum(part, -1) for part in parts], axis=-1)
 
     def evaluate(
         self, batches: Iterable, progress: Callable = lambda batches: batches
@@ -124,10 +128,11 @@ class MaskedLMEvaluator:
         if self._strategy.num_replicas_in_sync > 1:
             batches = self._strategy.experimental_distribute_dataset(batches)
         sums = [self._step_everywhere(*batch) for batch in progress(batches)]
-        nll, tokens = np.concatenate(sums).T
+        nll, tokens, wrong = np.concatenate(sums).T
         return Evaluation(
             nll[tokens > 0],
             tokens[tokens > 0],
+            wrong[tokens > 0] == 0,
             self._usage.figures,
             max(self._usage.num_slots.values(), default=0),
         )

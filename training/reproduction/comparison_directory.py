@@ -1,25 +1,15 @@
-"""The directory of a comparison: what lies where, and who may write it."""
+"""The directory of a comparison: what lies where."""
 
-import contextlib
 import pathlib
-from collections.abc import Iterator
 
-from keras_pkm.runs.directory_lock import LOCK
-from keras_pkm.runs.directory_lock import locked_directory
-from keras_pkm.runs.json_files import read_json
-from keras_pkm.runs.json_files import write_json
-from keras_pkm.runs.recipes import field_names
-from keras_pkm.runs.recipes import recipe_as_json
-from keras_pkm.runs.recipes import recipe_differences
 from keras_pkm.runs.run_directory import RunDirectory
-from keras_pkm.runs.user_error import UserError
-from training.reproduction.recipe import ReproductionRecipe
+from training.commands.job_directory import JobDirectory
 
 # The others change what has already been found.
 _MAY_CHANGE = ("out", "data_dir", "processes", "seeds", "repeat", "tasks")
 
 
-class ComparisonDirectory:
+class ComparisonDirectory(JobDirectory):
     """Paths of a comparison, under one root.
 
     - `comparison.json`: what was asked for;
@@ -33,9 +23,7 @@ class ComparisonDirectory:
     """
 
     def __init__(self, root: pathlib.Path):
-        self.root = root
-        self.recipe = root / "comparison.json"
-        self.logs = root / "logs"
+        super().__init__(root, "comparison.json", _MAY_CHANGE)
         self.page = root / "report.html"
         self.table = root / "report.md"
         self.numbers = root / "report.json"
@@ -61,32 +49,3 @@ class ComparisonDirectory:
             kind: `"png"` or `"svg"`.
         """
         return self.root / f"{name}.{kind}"
-
-    @contextlib.contextmanager
-    def hold(self, recipe: ReproductionRecipe) -> Iterator[None]:
-        """Locks the directory while it is open, and checks whose it is.
-
-        Raises:
-            UserError: it holds something else, or another process writes it.
-        """
-        # The commands that are started hold the lock, too, until the last of
-        # them has ended, even if this process is killed.
-        with locked_directory(self.root, "--out", inherited=True):
-            if self.recipe.exists():
-                stored = read_json(self.recipe, "--out")
-                names = field_names(recipe, but=_MAY_CHANGE)
-                if changed := recipe_differences(stored, recipe, names):
-                    raise self._taken(f"another one ({'; '.join(changed)})")
-            elif any(path.name != LOCK for path in self.root.iterdir()):
-                raise self._taken("other files")
-            yield
-
-    def write_recipe(self, recipe: ReproductionRecipe) -> None:
-        """Makes the directory, which must be locked, that of a recipe."""
-        write_json(self.recipe, recipe_as_json(recipe))
-
-    def _taken(self, what):
-        return UserError(
-            f"--out must be new, empty, or hold this comparison, but "
-            f"'{self.root}' holds {what}: pass another one"
-        )

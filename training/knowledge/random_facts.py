@@ -118,3 +118,27 @@ class RandomFacts:
         tokens = tf.pad(tokens, [[0, 0], [0, 1]], constant_values=MASK)
         tokens = tf.pad(tokens, [[0, 0], [0, 1]], constant_values=END)
         return tf.cast(tokens, "int32")
+
+    def examples_of(
+        self, facts: tf.Tensor
+    ) -> tuple[dict[str, tf.Tensor], tf.Tensor, tf.Tensor]:
+        """Returns features, labels and weights of a masked-LM task.
+
+        Args:
+            facts: int64 tensor of shape `(batch,)`, their indices.
+
+        Returns:
+            Features as `keras_hub.models.BertMaskedLM` takes them, the ids of
+            the values' tokens, int32 `(batch, 1)`, and weights of 1, float32.
+        """
+        tokens = self.inputs_of(facts)
+        labels = self.first_value + self.values_of(facts)[:, None]
+        features = {
+            "token_ids": tokens,
+            "segment_ids": tf.zeros_like(tokens),
+            "padding_mask": tf.ones_like(tokens),
+            "mask_positions": tf.fill(
+                tf.shape(labels), self.sequence_length - 2
+            ),
+        }
+        return features, labels, tf.ones_like(labels, dtype="float32")

@@ -5,12 +5,12 @@ import pytest
 import tensorflow as tf
 
 from keras_pkm.runs.user_error import UserError
-from training.recall.fact_batches import all_facts
-from training.recall.fact_batches import training_batches
-from training.recall.random_facts import END
-from training.recall.random_facts import MASK
-from training.recall.random_facts import START
-from training.recall.random_facts import RandomFacts
+from training.knowledge.fact_batches import some_facts
+from training.knowledge.fact_batches import training_batches
+from training.knowledge.random_facts import END
+from training.knowledge.random_facts import MASK
+from training.knowledge.random_facts import START
+from training.knowledge.random_facts import RandomFacts
 
 FACTS = RandomFacts(
     num_facts=40_000, num_values=64, num_relations=3, name_tokens=32
@@ -124,10 +124,10 @@ def test_an_epoch_has_each_fact_once(drawn):
     assert list(labels[:, 0]) != list(expected)
 
 
-def test_all_facts(drawn):
+def test_some_facts(drawn):
     inputs, values = drawn
     facts = dataclasses.replace(FACTS, num_facts=10)
-    batches = list(all_facts(facts, 4).as_numpy_iterator())
+    batches = list(some_facts(facts, 4).as_numpy_iterator())
     assert [len(y) for _, y, _ in batches] == [4, 4, 2]
     x, y, weights = batches[2]
     np.testing.assert_array_equal(x["token_ids"], inputs[8:10])

@@ -1,0 +1,67 @@
+"""A directory whose files several commands write, one after the other."""
+
+import contextlib
+import pathlib
+from collections.abc import Iterable
+from collections.abc import Iterator
+from typing import Any
+
+from keras_pkm.runs.directory_lock import LOCK
+from keras_pkm.runs.directory_lock import locked_directory
+from keras_pkm.runs.json_files import read_json
+from keras_pkm.runs.json_files import write_json
+from keras_pkm.runs.recipes import field_names
+from keras_pkm.runs.recipes import recipe_as_json
+from keras_pkm.runs.recipes import recipe_differences
+from keras_pkm.runs.user_error import UserError
+
+
+class JobDirectory:
+    """The place of a recipe, of what its commands write, and of their logs.
+
+    Args:
+        root: path of the directory.
+        recipe_name: name of the recipe's file.
+        may_change: fields of the recipe that may be other ones when the work
+            goes on.
+    """
+
+    def __init__(
+        self, root: pathlib.Path, recipe_name: str, may_change: Iterable[str]
+    ):
+        self.root = root
+        self.recipe = root / recipe_name
+        self.logs = root / "logs"
+        self._may_change = tuple(may_change)
+
+    @contextlib.contextmanager
+    def hold(self, recipe: Any) -> Iterator[None]:
+        """Locks the directory while it is open, and checks whose it is.
+
+        Args:
+            recipe: A dataclass.
+
+        Raises:
+            UserError: it holds something else, or another process writes it.
+        """
+        # The commands that are started hold the lock, too, until the last of
+        # them has ended, even if this process is killed.
+        with locked_directory(self.root, "--out", inherited=True):
+            if self.recipe.exists():
+                stored = read_json(self.recipe, "--out")
+                names = field_names(recipe, but=self._may_change)
+                if changed := recipe_differences(stored, recipe, names):
+                    raise self._taken(f"another one ({'; '.join(changed)})")
+            elif any(path.name != LOCK for path in self.root.iterdir()):
+                raise self._taken("other files")
+            yield
+
+    def write_recipe(self, recipe: Any) -> None:
+        """Makes the directory, which must be locked, that of a recipe."""
+        write_json(self.recipe, recipe_as_json(recipe))
+
+    def _taken(self, what):
+        return UserError(
+            f"--out must be new, empty, or hold this comparison, but "
+            f"'{self.root}' holds {what}: pass another one"
+        )

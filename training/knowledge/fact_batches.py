@@ -1,0 +1,83 @@
+"""Batches of facts for masked-LM tasks, as a function of the step."""
+
+from typing import Protocol
+
+import tensorflow as tf
+
+from training.batches.row_order import shuffled_rows
+from training.batches.step_batches import step_batches
+
+
+class Facts(Protocol):
+    """Facts (subject, relation) → value, as a masked-LM task learns them.
+
+    Attributes:
+        num_facts: int.
+        vocabulary_size: int. Tokens of subjects, relations and values.
+        sequence_length: int. Tokens of an input.
+        bits: float or None. The information that all values are, where it is
+            known.
+    """
+
+    num_facts: int
+
+    @property
+    def vocabulary_size(self) -> int: ...
+
+    @property
+    def sequence_length(self) -> int: ...
+
+    @property
+    def bits(self) -> float | None: ...
+
+    def examples_of(
+        self, facts: tf.Tensor
+    ) -> tuple[dict[str, tf.Tensor], tf.Tensor, tf.Tensor]:
+        """Returns features, labels and weights of facts by their indices."""
+
+
+def training_batches(
+    facts: Facts,
+    *,
+    batch_size: int,
+    seed: int,
+    first_step: int,
+    num_steps: int,
+) -> tf.data.Dataset:
+    """Returns shuffled batches of all facts, over and over.
+
+    What stands in a batch follows from the seed and its step alone, so that a
+    run that goes on sees what an uninterrupted one sees.
+
+    Args:
+        facts: The facts.
+        batch_size: int. Facts in a batch.
+        seed: int. Of the order.
+        first_step: int. The first batch's number.
+        num_steps: int. The number of batches.
+    """
+
+    def batch(step):
+        rows, _ = shuffled_rows(facts.num_facts, batch_size, seed, step)
+        return facts.examples_of(rows)
+
+    steps = tf.data.Dataset.range(first_step, first_step + num_steps)
+    return step_batches(steps, batch)
+
+
+def some_facts(
+    facts: Facts, batch_size: int, at_most: int | None = None
+) -> tf.data.Dataset:
+    """Returns facts in order, each once. The last batch may be smaller.
+
+    Args:
+        facts: The facts.
+        batch_size: int. Facts in a batch.
+        at_most: int or None. If there are more facts, so many of them, evenly
+            spread. Defaults to `None`, all of them.
+    """
+    number = min(facts.num_facts, at_most or facts.num_facts)
+    places = tf.data.Dataset.range(number).batch(batch_size)
+    return step_batches(
+        places, lambda rows: facts.examples_of(rows * facts.num_facts // number)
+    )

@@ -1,0 +1,133 @@
+"""Trains one model on facts, and measures what it knows."""
+
+import time
+
+import numpy as np
+
+from keras_pkm.models import copy_matching_weights
+from training.knowledge.contenders import build_model
+from training.knowledge.contenders import compile_model
+from training.knowledge.fact_batches import Facts
+from training.knowledge.fact_batches import some_facts
+from training.knowledge.fact_batches import training_batches
+from training.knowledge.open_facts import open_facts
+from training.knowledge.recipe import RecallRecipe
+from training.knowledge.step_times import StepTimes
+from training.knowledge.trials import Trial
+from training.measuring.ablation import ABLATIONS
+from training.measuring.ablation import ablated_memory
+from training.measuring.perplexity import MaskedLMEvaluator
+
+# While it learns, a model is asked for so many of the facts, so many times.
+_ASKED = 4000
+_POINTS = 12
+_BATCH = 1000
+
+
+def learn(
+    recipe: RecallRecipe,
+    trial: Trial,
+    times: StepTimes,
+    rates: tuple[float, float],
+) -> dict:
+    """Trains a model on all facts and measures what it knows of them.
+
+    Args:
+        recipe: `RecallRecipe`.
+        trial: `Trial`: which model, and which facts.
+        times: The numbers of steps follow from them.
+        rates: Learning rates of all but the memory values, and of these.
+
+    Returns:
+        The figures, as JSON takes them.
+    """
+    facts = open_facts(recipe, trial.num_facts)
+    stages = times.stages(recipe, trial)
+    model, done, seconds, curve = None, 0, 0.0, []
+    began = time.perf_counter()
+    for block, steps, seconds_a_step in stages:
+        start = model
+        model = build_model(
+            recipe,
+            facts,
+            block=block,
+            intermediate_dim=times.width(recipe, trial.key),
+            num_sub_keys=trial.num_sub_keys,
+            seed=trial.seed,
+        )
+        if start is not None:
+            copy_matching_weights(start, model)
+        compile_model(model, recipe, steps=steps, rates=rates)
+        evaluator = MaskedLMEvaluator(model)
+        for some in _spread(steps, max(1, _POINTS // len(stages))):
+            batches = training_batches(
+                facts,
+                batch_size=recipe.batch_size,
+                seed=trial.seed,
+                first_step=done,
+                num_steps=some,
+            )
+            model.fit(batches, shuffle=False, verbose=0)
+            done += some
+            seconds += some * seconds_a_step
+            known = measure(evaluator, facts, at_most=_ASKED)
+            known = {name: known[name] for name in ("recall", "bits")}
+            curve.append({"step": done, "seconds": seconds, **known})
+    found = {
+        "contender": trial.key,
+        "seed": trial.seed,
+        "facts": facts.num_facts,
+        "rates": list(rates),
+        "parameters": sum(
+            int(np.prod(variable.shape))
+            for variable in model.trainable_variables
+        ),
+        "steps": done,
+        "seconds": seconds,
+        "exposures": done * recipe.batch_size / facts.num_facts,
+        "seconds_of_training": time.perf_counter() - began,
+        **measure(evaluator, facts),
+        "curve": curve,
+    }
+    if trial.contender.has_memory:
+        found["ablated"] = {}
+        for how in ABLATIONS:
+            with ablated_memory(model, how):
+                found["ablated"][how] = measure(evaluator, facts)["recall"]
+    return found
+
+
+def measure(
+    evaluator: MaskedLMEvaluator, facts: Facts, at_most: int | None = None
+) -> dict:
+    """Asks a model for facts.
+
+    Args:
+        evaluator: Of the model.
+        facts: The facts.
+        at_most: If there are more facts, ask for so many of them.
+
+    Returns:
+        A dict of `"recall"`, the share of the facts whose value is predicted
+        (all of its tokens, where it has several); `"bits"` that are known of
+        all facts, `None` where nobody knows how many these are; and
+        `"memory_usage"`.
+    """
+    found = evaluator.evaluate(some_facts(facts, _BATCH, at_most))
+    bits = None
+    if facts.bits is not None:
+        unknown = found.nll.mean() / np.log(2)
+        bits = facts.bits - facts.num_facts * float(unknown)
+    return {
+        "recall": float(found.exact.mean()),
+        "bits": bits,
+        "memory_usage": {
+            str(layer): usage for layer, usage in found.memory_usage.items()
+        },
+    }
+
+
+def _spread(steps, parts):
+    """Cuts a number of steps into parts that are about equal, none empty."""
+    ends = np.linspace(0, steps, min(parts, steps) + 1).round().astype(int)
+    return [int(some) for some in np.diff(ends)]

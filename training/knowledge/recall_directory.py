@@ -1,0 +1,67 @@
+"""The directory of a comparison of recall: what lies where."""
+
+import pathlib
+
+from keras_pkm.runs.json_files import read_json
+from keras_pkm.runs.recipes import recipe_from_json
+from training.commands.job_directory import JobDirectory
+from training.knowledge.recipe import RecallRecipe
+from training.knowledge.step_times import StepTimes
+from training.knowledge.trials import Trial
+
+# The others change what has already been found.
+_MAY_CHANGE = (
+    *("out", "full", "seeds", "processes"),
+    *("sweep", "sweep_facts"),
+)
+_RECIPE = "recall.json"
+
+
+class RecallDirectory(JobDirectory):
+    """Paths of a comparison of recall, under one root.
+
+    - `recall.json`: what was asked for;
+    - `step-times.json`: the time of a step of each contender, and
+      `table-step-times.json` with those of the sweep's tables, too;
+    - `trials/`: what each trained model knows;
+    - `logs/`: what each job printed;
+    - `report.md`, `report.json` and the plots.
+
+    Args:
+        root: path of the directory.
+    """
+
+    def __init__(self, root: pathlib.Path):
+        super().__init__(root, _RECIPE, _MAY_CHANGE)
+        self.step_times = root / "step-times.json"
+        self.table_step_times = root / "table-step-times.json"
+        self.table = root / "report.md"
+        self.numbers = root / "report.json"
+
+    def trial(self, trial: Trial) -> pathlib.Path:
+        """Returns the file of a trial's figures."""
+        return self.root / "trials" / f"{trial.name}.json"
+
+    def plot(self, name: str, kind: str) -> pathlib.Path:
+        """Returns the file of a plot, `"png"` or `"svg"`."""
+        return self.root / f"{name}.{kind}"
+
+    def read_recipe(self) -> RecallRecipe:
+        """Returns the recipe that the directory is of."""
+        return recipe_from_json(
+            {**read_json(self.recipe, "--out"), "out": self.root},
+            RecallRecipe,
+            str(self.root),
+            "--out",
+        )
+
+    def read_step_times(self) -> StepTimes:
+        """Returns the widths of the contenders and the times of their steps."""
+        path = self.table_step_times
+        if not path.exists():
+            path = self.step_times
+        return StepTimes(**read_json(path, "--out"))
+
+    def read_trial(self, trial: Trial) -> dict:
+        """Returns a trial's figures."""
+        return read_json(self.trial(trial), "--out")

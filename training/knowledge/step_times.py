@@ -1,0 +1,181 @@
+"""How long a step of each contender takes, measured in turn."""
+
+import dataclasses
+import statistics
+import time
+
+import keras
+from tqdm import tqdm
+
+from training.knowledge.contenders import build_model
+from training.knowledge.contenders import compile_model
+from training.knowledge.contenders import width_of_as_many_parameters
+from training.knowledge.fact_batches import training_batches
+from training.knowledge.open_facts import open_facts
+from training.knowledge.recipe import RecallRecipe
+from training.knowledge.trials import Trial
+from training.knowledge.trials import rate_pairs
+
+# The first steps of a turn, which trace and warm up, are not timed.
+_WARM_UP = 3
+_TIMED = 12
+_TURNS = 4
+# How often a width is guessed from measured ones.
+_GUESSES = 2
+_MULTIPLE = 8
+
+
+@dataclasses.dataclass(frozen=True)
+class StepTimes:
+    """Widths of all contenders, and the times of their steps.
+
+    Attributes:
+        widths: Of widened feed-forward networks, by the contender's key.
+        seconds: Of a step, by the contender's key; of those with a memory by
+            block and sub-keys.
+    """
+
+    widths: dict[str, int]
+    seconds: dict[str, float]
+
+    def as_json(self) -> dict:
+        """Returns them as JSON takes them."""
+        return dataclasses.asdict(self)
+
+    def width(self, recipe: RecallRecipe, key: str) -> int:
+        """Returns the width of a contender's feed-forward networks."""
+        return self.widths.get(key, recipe.intermediate_dim)
+
+    def stages(
+        self, recipe: RecallRecipe, trial: Trial
+    ) -> list[tuple[str, int, float]]:
+        """Returns the blocks with which a contender trains, one or two.
+
+        Each with its number of steps, and the seconds that one takes.
+        """
+        contender, key = trial.contender, trial.key
+        if contender.has_memory:
+            key = _key(contender.block, trial.num_sub_keys)
+        blocks = [(contender.block, key)]
+        if contender.starts_plain:
+            blocks.insert(0, ("ffn", "plain"))
+        stages = []
+        for block, key in blocks:
+            seconds = self.seconds[key]
+            steps = recipe.steps or recipe.seconds / seconds
+            stages.append((block, max(1, round(steps / len(blocks))), seconds))
+        return stages
+
+
+def measure_step_times(recipe: RecallRecipe) -> StepTimes:
+    """Measures all contenders in turn, and finds how wide plain ones must be.
+
+    Args:
+        recipe: `RecallRecipe`.
+    """
+    timer = _Timer(recipe)
+    base = recipe.intermediate_dim
+    # What others are compared with, and start from.
+    resm = _key("resm", recipe.num_sub_keys)
+    timer.add("plain", "ffn", base)
+    timer.add(resm, "resm", base, recipe.num_sub_keys)
+    if "pkm" in recipe.contenders:
+        key = _key("pkm", recipe.num_sub_keys)
+        timer.add(key, "pkm", base, recipe.num_sub_keys)
+    widths = {}
+    if "wide-parameters" in recipe.contenders:
+        widths["wide-parameters"] = width_of_as_many_parameters(
+            recipe, timer.models["plain"], timer.models[resm]
+        )
+        timer.add("wide-parameters", "ffn", widths["wide-parameters"])
+    if "wide-time" in recipe.contenders:
+        widths["wide-time"] = _width_of_as_much_time(timer, base, resm)
+    return StepTimes(widths, timer.measure(list(timer.models), _TURNS))
+
+
+def measure_table_times(recipe: RecallRecipe, times: StepTimes) -> StepTimes:
+    """Measures ResM with the tables of a sweep, in turn.
+
+    Args:
+        recipe: `RecallRecipe`.
+        times: What was measured of the contenders. Times of other tables are
+            given in proportion to that of ResM.
+
+    Returns:
+        Those times with the others.
+    """
+    timer = _Timer(recipe)
+    for size in sorted({recipe.num_sub_keys, *recipe.sweep_sub_keys}):
+        timer.add(_key("resm", size), "resm", recipe.intermediate_dim, size)
+    found = timer.measure(list(timer.models), _TURNS)
+    resm = _key("resm", recipe.num_sub_keys)
+    scale = times.seconds[resm] / found[resm]
+    others = {key: scale * seconds for key, seconds in found.items()}
+    return StepTimes(times.widths, {**others, **times.seconds})
+
+
+def _key(block, num_sub_keys):
+    return f"{block}-{num_sub_keys}"
+
+
+def _width_of_as_much_time(timer, base, resm):
+    """Widens a plain model until its steps take as long as ResM's."""
+    width = 4 * base
+    timer.add("wide-time", "ffn", width)
+    for _ in range(_GUESSES):
+        found = timer.measure(["plain", "wide-time", resm], _TURNS // 2)
+        # On a straight line.
+        of_a_unit = (found["wide-time"] - found["plain"]) / (width - base)
+        missing = found[resm] - found["plain"]
+        units = max(0.0, missing / of_a_unit) if of_a_unit > 0 else 0.0
+        width = base + max(1, round(units / _MULTIPLE)) * _MULTIPLE
+        timer.add("wide-time", "ffn", width)
+    return width
+
+
+class _Timer:
+    """Models whose steps are timed in turn."""
+
+    def __init__(self, recipe):
+        self.models = {}
+        self._recipe = recipe
+        self._facts = open_facts(recipe)
+
+    def add(self, key, block, width, num_sub_keys=1):
+        model = build_model(
+            self._recipe,
+            self._facts,
+            block=block,
+            intermediate_dim=width,
+            num_sub_keys=num_sub_keys,
+            seed=0,
+        )
+        rates = rate_pairs(self._recipe, "resm")[0]
+        compile_model(model, self._recipe, steps=_TIMED, rates=rates)
+        self.models[key] = model
+
+    def measure(self, keys, turns):
+        """Returns the median seconds of a step, by key."""
+        found = {key: [] for key in keys}
+        for turn in tqdm(range(turns), "Step times", leave=False, disable=None):
+            for key in keys:
+                found[key] += self._time_steps(self.models[key], turn)
+        return {key: statistics.median(each) for key, each in found.items()}
+
+    def _time_steps(self, model, turn):
+        ends = []
+        end = keras.callbacks.LambdaCallback(
+            on_train_batch_end=lambda batch, logs: ends.append(
+                time.perf_counter()
+            )
+        )
+        batches = training_batches(
+            self._facts,
+            batch_size=self._recipe.batch_size,
+            seed=turn,
+            first_step=0,
+            num_steps=_WARM_UP + _TIMED,
+        )
+        model.fit(batches, callbacks=[end], shuffle=False, verbose=0)
+        ends = ends[_WARM_UP - 1 :]
+        return [after - before for before, after in zip(ends, ends[1:])]

@@ -1,0 +1,141 @@
+"""Tables of what a comparison of recall has found."""
+
+import statistics
+
+from training.knowledge.contenders import CONTENDERS
+
+_LEARNED = 0.95
+
+
+def make_tables(findings: dict) -> dict[str, tuple[list[str], list[list[str]]]]:
+    """Returns headers and rows, as text, by the titles of the tables.
+
+    Args:
+        findings: Those of `training.knowledge.findings.collect_findings`.
+    """
+    contenders = findings["contenders"]
+    tables = {"What each model knows": _models(contenders)}
+    if ablated := _ablated(contenders):
+        tables["What is left without the memory's contents"] = ablated
+    if findings["sweep"]:
+        models, tables_of_slots = _sweep(findings["sweep"])
+        tables["More and more facts"] = models
+        tables["Larger and larger tables"] = tables_of_slots
+    if any(contender["grid"] for contender in contenders.values()):
+        tables["Learning rates that were tried"] = _grid(contenders)
+    return tables
+
+
+def _models(contenders):
+    header = [
+        *("model", "parameters", "width", "ms a step", "steps", "exposures"),
+        *("rates", "recall %", "bits known", "bits a parameter"),
+    ]
+    rows = []
+    for key, found in contenders.items():
+        recalls = [100 * seed["recall"] for seed in found["seeds"]]
+        bits = found["bits"]
+        rows.append(
+            [
+                found["title"],
+                f"{found['parameters']:,}",
+                f"{found['width']:,}",
+                ", ".join(f"{each:.0f}" for each in found["milliseconds"]),
+                f"{found['steps']:,}",
+                f"{found['exposures']:.1f}",
+                _rates(key, found["rates"]),
+                _over_seeds(recalls),
+                "-" if bits is None else f"{bits:,.0f}",
+                "-" if bits is None else f"{bits / found['parameters']:.2f}",
+            ]
+        )
+    return header, rows
+
+
+def _ablated(contenders):
+    rows = []
+    for found in contenders.values():
+        if "ablated" not in found["seeds"][0]:
+            continue
+        usage = found["seeds"][0]["memory_usage"]
+        cells = [
+            [100 * seed["ablated"][how] for seed in found["seeds"]]
+            for how in ("zero", "shuffle")
+        ]
+        rows.append(
+            [
+                found["title"],
+                f"{100 * found['recall']:.1f}",
+                *(_over_seeds(each, digits=2) for each in cells),
+                ", ".join(f"{100 * each['mu']:.1f}" for each in usage.values()),
+                ", ".join(
+                    f"{100 * each['top1_mu']:.1f}" for each in usage.values()
+                ),
+            ]
+        )
+    header = [
+        *("model", "recall %", "values zero", "rows shuffled"),
+        *("slots used %", "top-1 used %"),
+    ]
+    return (header, rows) if rows else None
+
+
+def _grid(contenders):
+    rows = [
+        [
+            found["title"],
+            _rates(key, tried["rates"]),
+            f"{100 * tried['recall']:.1f}",
+        ]
+        for key, found in contenders.items()
+        for tried in found["grid"]
+    ]
+    return ["model", "rates", "recall %"], rows
+
+
+def _sweep(sweep):
+    """Tables of recall: of all models, and of ResM by its number of slots."""
+    main_size = _size_of_contenders(sweep)
+    of_models, of_tables = {}, {}
+    for found in sweep:
+        number, recall = found["facts"], found["recall"]
+        if found["num_sub_keys"] == main_size:
+            title = CONTENDERS[found["contender"]].title
+            of_models.setdefault(title, {})[number] = recall
+        if found["contender"] == "resm":
+            title = f"{found['num_sub_keys'] ** 2:,} slots"
+            of_tables.setdefault(title, {})[number] = recall
+    return _by_facts("model", of_models), _by_facts("ResM", of_tables)
+
+
+def _size_of_contenders(sweep):
+    """Sub-keys of the models that are compared, the first ones of a sweep."""
+    return sweep[0]["num_sub_keys"]
+
+
+def _by_facts(what, found):
+    numbers = sorted({number for each in found.values() for number in each})
+    header = [what, *(f"{number:,} facts" for number in numbers), "learned"]
+    rows = []
+    for title, recalls in found.items():
+        learned = [n for n, recall in recalls.items() if recall >= _LEARNED]
+        cells = [
+            f"{100 * recalls[n]:.1f}" if n in recalls else "-" for n in numbers
+        ]
+        rows.append([title, *cells, f"{max(learned):,}" if learned else "-"])
+    return header, rows
+
+
+def _rates(key, rates):
+    of_all, of_values = rates
+    if CONTENDERS[key].has_memory:
+        return f"{of_all:g}, {of_values:g}"
+    return f"{of_all:g}"
+
+
+def _over_seeds(values, digits=1):
+    """The median, with the range if there are several."""
+    middle = f"{statistics.median(values):.{digits}f}"
+    if len(values) == 1:
+        return middle
+    return f"{middle} ({min(values):.{digits}f}-{max(values):.{digits}f})"

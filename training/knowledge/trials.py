@@ -1,0 +1,119 @@
+"""What is trained: which contender, on how many facts, with which numbers."""
+
+import dataclasses
+import itertools
+
+from training.knowledge.contenders import CONTENDERS
+from training.knowledge.contenders import Contender
+from training.knowledge.recipe import RecallRecipe
+
+# Rates are chosen with a seed whose figures are not shown.
+_GRID_SEED = 1000
+
+
+@dataclasses.dataclass(frozen=True)
+class Trial:
+    """One contender, trained once.
+
+    Attributes:
+        key: Of `CONTENDERS`.
+        seed: Of first weights and the order of the facts.
+        num_facts: Number of random facts, or `None`.
+        num_sub_keys: Sub-keys of each half of its memory.
+        rates: Learning rates of all but the memory values, and of these. `None`
+            for the best of the grid.
+    """
+
+    key: str
+    seed: int
+    num_facts: int | None
+    num_sub_keys: int
+    rates: tuple[float, float] | None
+
+    @property
+    def contender(self) -> Contender:
+        """The model."""
+        return CONTENDERS[self.key]
+
+    @property
+    def name(self) -> str:
+        """Of its files."""
+        parts = [self.key]
+        if self.num_facts is not None:
+            parts.append(f"{self.num_facts}-facts")
+        if self.contender.has_memory:
+            parts.append(f"{self.num_sub_keys}-sub-keys")
+        if self.rates is not None:
+            parts.append(
+                "rates-" + "-".join(f"{rate:g}" for rate in self.rates)
+            )
+        return "-".join([*parts, f"seed-{self.seed}"])
+
+
+def grid_trials(recipe: RecallRecipe, key: str) -> list[Trial]:
+    """Returns the trials that find a contender's best learning rates.
+
+    None if there is only one pair of rates to take.
+    """
+    pairs = rate_pairs(recipe, key)
+    if len(pairs) == 1:
+        return []
+    return [_trial(recipe, key, seed=_GRID_SEED, rates=pair) for pair in pairs]
+
+
+def rate_pairs(recipe: RecallRecipe, key: str) -> list[tuple[float, float]]:
+    """Returns the learning rates that a contender may take."""
+    of_values = recipe.memory_learning_rates
+    if not CONTENDERS[key].has_memory:
+        of_values = of_values[:1]
+    return list(itertools.product(recipe.learning_rates, of_values))
+
+
+def main_trials(recipe: RecallRecipe) -> list[Trial]:
+    """Returns the trials of the comparison itself."""
+    return [
+        _trial(recipe, key, seed=seed)
+        for seed in range(recipe.seeds)
+        for key in recipe.contenders
+    ]
+
+
+def sweep_trials(recipe: RecallRecipe) -> list[Trial]:
+    """Returns the trials of the sweep, with the first seed.
+
+    They are some of those of the comparison where the numbers are the same.
+    """
+    if recipe.sweep == "none":
+        return []
+    of_contenders = [
+        _trial(recipe, key, num_facts=number)
+        for number in recipe.sweep_facts
+        for key in recipe.contenders
+    ]
+    of_tables = [
+        _trial(recipe, "resm", num_facts=number, num_sub_keys=size)
+        for size in recipe.sweep_sub_keys
+        for number in recipe.sweep_facts
+        if "resm" in recipe.contenders
+    ]
+    return list(dict.fromkeys(of_contenders + of_tables))
+
+
+def all_trials(recipe: RecallRecipe) -> list[Trial]:
+    """Returns all trials, each once and behind those that it needs."""
+    grid = [
+        trial for key in recipe.contenders for trial in grid_trials(recipe, key)
+    ]
+    return list(
+        dict.fromkeys(grid + main_trials(recipe) + sweep_trials(recipe))
+    )
+
+
+def _trial(recipe, key, *, seed=0, rates=None, num_facts=None, num_sub_keys=0):
+    return Trial(
+        key=key,
+        seed=seed,
+        num_facts=num_facts or recipe.num_random_facts,
+        num_sub_keys=num_sub_keys or recipe.num_sub_keys,
+        rates=rates,
+    )

@@ -1,0 +1,64 @@
+"""Measures how many facts a model can know, with a memory and without.
+
+    python training/recall.py --out recall
+
+takes ten minutes on two cores: a plain model, one that is widened until its
+steps take as long as those of a model with a memory, and that model, train for
+the same time on random facts. The same command goes on where it was stopped.
+"""
+
+import pathlib
+import shlex
+import sys
+
+if __name__ == "__main__":
+    # A clone runs its own code, from any folder, installed or not.
+    sys.path[0] = str(pathlib.Path(__file__).resolve().parents[1])
+    # Before TensorFlow is imported.
+    import training.commands.quiet  # noqa: F401
+
+from training.commands.command_line import run_until_stopped
+from training.commands.run_jobs import run_jobs
+from training.knowledge.findings import collect_findings
+from training.knowledge.open_facts import open_facts
+from training.knowledge.plan import plan_jobs
+from training.knowledge.recall_directory import RecallDirectory
+from training.knowledge.recipe import RecallRecipe
+from training.knowledge.recipe import parse_recipe
+from training.knowledge.report import write_report
+
+
+def main(args: list[str] | None = None) -> int:
+    """Runs the command and returns its exit code."""
+    args = sys.argv[1:] if args is None else args
+    recipe = parse_recipe(args)
+    again = shlex.join(["python", "training/recall.py", *args])
+    return run_until_stopped(
+        lambda signals: compare(recipe), f"\nTo go on: {again}"
+    )
+
+
+def compare(recipe: RecallRecipe) -> dict:
+    """Does what is left of the comparison, and returns what was found.
+
+    Raises:
+        UserError: the recipe cannot be carried out; nothing is written then.
+        RunError: one of the jobs failed.
+        Interrupted: a signal came.
+    """
+    recipe.check()
+    directory = RecallDirectory(recipe.out)
+    with directory.hold(recipe):
+        for number in recipe.numbers_of_facts:
+            open_facts(recipe, number)
+        directory.write_recipe(recipe)
+        run_jobs(plan_jobs(recipe), directory.logs, recipe.at_once)
+        findings = collect_findings(recipe)
+        write_report(recipe, findings)
+    print(directory.table.read_text(encoding="utf-8"))
+    print(f"The report is in {directory.table}.")
+    return findings
+
+
+if __name__ == "__main__":
+    sys.exit(main())

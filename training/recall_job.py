@@ -1,0 +1,34 @@
+"""Does one job of `training/recall.py`, which starts it."""
+
+import pathlib
+import sys
+
+if __name__ == "__main__":
+    # A clone runs its own code, from any folder, installed or not.
+    sys.path[0] = str(pathlib.Path(__file__).resolve().parents[1])
+    # Before TensorFlow is imported.
+    import training.commands.quiet  # noqa: F401
+
+import tyro
+
+from training.commands.command_line import print_errors
+from training.knowledge.plan import run_job
+
+
+def main(args: list[str] | None = None) -> int:
+    """Runs the command and returns its exit code."""
+    return print_errors(lambda: tyro.cli(do_job, args=args))
+
+
+def do_job(out: pathlib.Path, job: str) -> None:
+    """Do one job of a comparison of recall, as training/recall.py starts it.
+
+    Args:
+        out: Directory of the comparison.
+        job: The job's name.
+    """
+    run_job(out, job)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

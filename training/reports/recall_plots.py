@@ -1,0 +1,83 @@
+"""Plots of how many facts models know, readable on light and dark pages."""
+
+from collections.abc import Iterable
+from itertools import cycle
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import PercentFormatter
+from matplotlib.ticker import StrMethodFormatter
+
+# Okabe and Ito's without black, which no dark page shows.
+_COLOURS = (
+    *("#0072B2", "#E69F00", "#CC79A7", "#009E73", "#D55E00", "#56B4E9"),
+)
+_MARKERS = "os^Dvp"
+# Text and lines that stand out from white and from black.
+_INK = "#808080"
+_SIZE = (6.4, 4.0)
+
+Curves = dict[str, Iterable[tuple[float, float]]]
+
+
+def plot_recall(curves: Curves) -> Figure:
+    """Draws which share of the facts models know as they train.
+
+    Args:
+        curves: By the model's name, pairs of seconds and recall, from 0 to 1.
+    """
+    figure, axes = _figure("seconds of training", "facts known")
+    _draw(axes, curves)
+    axes.set_xlim(left=0)
+    axes.set_ylim(0, 1.02)
+    axes.yaxis.set_major_formatter(PercentFormatter(1))
+    _legend(axes)
+    return figure
+
+
+def plot_capacity(curves: Curves) -> Figure:
+    """Draws how many bits models know of more and more facts.
+
+    Args:
+        curves: By the model's name, pairs of a number of facts and the bits
+            that are known of them.
+    """
+    figure, axes = _figure("facts", "bits known")
+    _draw(axes, curves)
+    axes.set_xscale("log", base=2)
+    axes.set_ylim(bottom=0)
+    numbers = {number for points in curves.values() for number, _ in points}
+    axes.set_xticks(sorted(numbers))
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+    _legend(axes)
+    return figure
+
+
+def _figure(x, y) -> tuple[Figure, Axes]:
+    figure = Figure(figsize=_SIZE, layout="constrained", facecolor="none")
+    axes = figure.subplots()
+    axes.set_facecolor("none")
+    axes.set_xlabel(x, color=_INK)
+    axes.set_ylabel(y, color=_INK)
+    axes.tick_params(colors=_INK, which="both")
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.spines[["left", "bottom"]].set_color(_INK)
+    axes.grid(alpha=0.25, color=_INK)
+    return figure, axes
+
+
+def _draw(axes, curves):
+    styles = zip(cycle(_COLOURS), cycle(_MARKERS))
+    for (colour, marker), (name, points) in zip(styles, curves.items()):
+        axes.plot(
+            *zip(*points),
+            f"{marker}-",
+            color=colour,
+            markersize=4,
+            label=name,
+        )
+
+
+def _legend(axes):
+    axes.legend(frameon=False, labelcolor=_INK, fontsize=9)
