@@ -5,6 +5,7 @@ which takes most of the time. `benchmarks/README.md` has the figures.
 """
 
 import functools
+import math
 from collections.abc import Callable
 from typing import TypeAlias
 
@@ -18,6 +19,8 @@ from keras_pkm.ops.stock_reads import sort_reads
 # Reads that are added up in one pass over the outputs. With more of them XLA
 # compiles longer; it was no faster.
 _UNROLLED = 8
+# About so many floats of rows are multiplied at a time.
+_CACHED = 2**16
 # Tokens of a block, if a graph is made before their number is known.
 _BLOCK = 128
 # Of the table's handle, the slots, and weights or upstream gradients.
@@ -126,27 +129,36 @@ def _weighted_sum_kernel(shape: tuple[int, int]) -> _Kernel:
 
 @functools.cache
 def _dot_products_kernel(shape: tuple[int, int]) -> _Kernel:
-    del shape  # but a key of the cache
-
     @tf.function(jit_compile=True, autograph=False)
     def kernel(
         handle: tf.Tensor, slots: tf.Tensor, upstream: tf.Tensor
     ) -> tf.Tensor:
         tokens, reads = slots.shape
-        products = tf.TensorArray("float32", tokens, element_shape=(reads,))
+        # Rows of so few tokens stay in the cache; a loop over single tokens
+        # takes longer than their products where rows are few and short.
+        group = math.gcd(tokens, _power_of_two(_CACHED / (reads * shape[1])))
+        groups = tokens // group
+        slots = tf.reshape(slots, (groups, group, reads))
+        upstream = tf.reshape(upstream, (groups, group, shape[1]))
+        products = tf.TensorArray(
+            "float32", groups, element_shape=(group, reads)
+        )
 
         def add(
-            token: tf.Tensor, products: tf.TensorArray
+            place: tf.Tensor, products: tf.TensorArray
         ) -> tuple[tf.Tensor, tf.TensorArray]:
-            # These rows of one token stay in the cache. (As a product of two
-            # matrices it is twice as fast as `tf.linalg.matvec`.)
-            rows = gather(handle, slots[token])
-            product = tf.matmul(upstream[token, None], rows, transpose_b=True)
-            return token + 1, products.write(token, product[0])
+            rows = gather(handle, slots[place])
+            found = tf.linalg.matvec(rows, upstream[place])
+            return place + 1, products.write(place, found)
 
         _, products = tf.while_loop(
-            lambda token, _: token < tokens, add, (0, products)
+            lambda place, _: place < groups, add, (0, products)
         )
-        return products.stack()
+        return tf.reshape(products.stack(), (tokens, reads))
 
     return kernel
+
+
+def _power_of_two(number: float) -> int:
+    """The largest power of two that is not above a number, at least 1."""
+    return 2 ** max(0, math.floor(math.log2(number)))

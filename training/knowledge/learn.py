@@ -127,6 +127,10 @@ def measure(
     }
 
 
+def _count(variables):
+    return sum(int(np.prod(variable.shape)) for variable in variables)
+
+
 def _spread(steps, parts):
     """Cuts a number of steps into parts that are about equal, none empty."""
     ends = np.linspace(0, steps, min(parts, steps) + 1).round().astype(int)

@@ -9,7 +9,6 @@ from training.knowledge.recall_directory import RecallDirectory
 from training.knowledge.recipe import RecallRecipe
 from training.knowledge.step_times import measure_step_times
 from training.knowledge.step_times import measure_table_times
-from training.knowledge.trials import Trial
 from training.knowledge.trials import all_trials
 from training.knowledge.trials import grid_trials
 from training.knowledge.trials import rate_pairs
@@ -82,9 +81,9 @@ def best_rates(recipe: RecallRecipe, key: str) -> tuple[float, float]:
         key: The contender.
     """
     directory = RecallDirectory(recipe.out)
-    tried: list[Trial] = grid_trials(recipe, key)
-    if not tried:
-        return rate_pairs(recipe, key)[0]
-    best = max(tried, key=lambda trial: directory.read_trial(trial)["recall"])
-    assert best.rates is not None
-    return best.rates
+    recalls = {
+        trial.rates: directory.read_trial(trial)["recall"]
+        for trial in grid_trials(recipe, key)
+    }
+    pairs = rate_pairs(recipe, key)
+    return max(pairs, key=lambda pair: recalls.get(pair, 0))
