@@ -12,6 +12,7 @@ import pytest
 from export import saved_model
 from tests.browser import look_at_page
 from training import analyze_memory
+from training import evaluate_mlm
 from training.batches.masked_lm import held_out_batches
 from training.batches.masking import Masking
 from training.loading.pretrained_model import load_pretrained
@@ -36,7 +37,8 @@ def work(tiny_run, tmp_path_factory):
 def report(work):
     args = f"--model {work / 'run'} --data {work / 'corpus.txt'} "
     args += f"--out {work / 'report'} --limit 37 --batch-size 8 --seed 3 "
-    args += f"--task sst2 --glue {work / 'glue'} --fine-tuned {work / 'tuned'}"
+    args += f"--task sst2 --glue {work / 'glue'} --fine-tuned {work / 'tuned'} "
+    args += "--ablate-memory zero shuffle"
     assert analyze_memory.main(args.split()) == 0
     return json.loads((work / "report" / "report.json").read_text())
 
@@ -109,6 +111,24 @@ def test_usage(report, reads):
         assert memory[name][0]["rank"] == 1 and memory[name][-1]["rank"] == 64
         for point in memory[name]:
             assert point["reads"] == ordered[point["rank"] - 1]
+
+
+def test_ablations(report, work):
+    """The same figures as `evaluate_mlm.py` has of the same text."""
+    args = f"--model {work / 'run'} --text {work / 'corpus.txt'} "
+    args += f"--limit 37 --batch-size 8 --seed 3 --output {work / 'mlm.json'}"
+    for how, flags in (
+        ("trained", []),
+        ("zero", ["--ablate-memory", "zero"]),
+        ("shuffle", ["--ablate-memory", "shuffle"]),
+    ):
+        assert evaluate_mlm.main([*args.split(), *flags]) == 0
+        alone = json.loads((work / "mlm.json").read_text())
+        found = report["ablations"][how]
+        assert found["perplexity"] == pytest.approx(alone["perplexity"])
+        assert found["standard_error"] == pytest.approx(alone["standard_error"])
+    page = (work / "report" / "report.html").read_text()
+    assert "<td>all values zero</td>" in page
 
 
 def test_coverage(report, reads):

@@ -3,6 +3,7 @@
 import pathlib
 
 from keras_pkm.runs.run_directory import RunDirectory
+from training.analysis.ablate import measure_ablations
 from training.analysis.read_model import is_served
 from training.analysis.read_model import load_with_memory
 from training.analysis.read_model import read_classes
@@ -46,6 +47,7 @@ def analyze(recipe: AnalysisRecipe) -> MemoryReport:
         data=corpus.name,
         reads=reads,
         readers=readers,
+        ablations=measure_ablations(recipe, corpus),
         staleness=read_staleness(recipe.model) if is_run else {},
         curves=curves,
         classes=classes,

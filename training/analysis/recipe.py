@@ -41,6 +41,9 @@ class AnalysisRecipe:
     seed: int = 0
     # Inputs in a batch.
     batch_size: int = 64
+    # Also measure the perplexity without the contents of the memories: with all
+    # values set to zero, with the rows of the tables shuffled.
+    ablate_memory: tuple[Literal["zero", "shuffle"], ...] = ()
     # Other pretraining runs, whose curves are drawn beside the model's own.
     runs: tuple[str, ...] = ()
 

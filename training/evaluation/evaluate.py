@@ -1,11 +1,14 @@
 """Measures a masked language model on text, as a recipe says."""
 
+import contextlib
+
 from tqdm import tqdm
 
 from training.batches.masked_lm import held_out_batches
 from training.batches.one_by_one import one_by_one
 from training.evaluation.recipe import EvaluationRecipe
 from training.loading.pretrained_model import load_masked_lm
+from training.measuring.ablation import ablated_memory
 from training.measuring.perplexity import MaskedLMEvaluator
 from training.measuring.text_batches import input_length
 from training.measuring.text_batches import pack_text
@@ -22,14 +25,20 @@ def evaluate(recipe: EvaluationRecipe) -> dict:
     corpus = open_corpus(recipe.text, recipe.data_dir)
     corpus.check()
     task, _, tokenizer = load_masked_lm(recipe.model)
+    ablation = contextlib.nullcontext()
+    if recipe.ablate_memory is not None:
+        ablation = ablated_memory(task, recipe.ablate_memory)
     length = input_length(recipe, task.backbone.max_sequence_length)
-    with pack_text(
-        corpus,
-        tokenizer,
-        sequence_length=length,
-        mask_rate=recipe.mask_rate,
-        limit=recipe.limit,
-    ) as text:
+    with (
+        ablation,
+        pack_text(
+            corpus,
+            tokenizer,
+            sequence_length=length,
+            mask_rate=recipe.mask_rate,
+            limit=recipe.limit,
+        ) as text,
+    ):
         if recipe.pseudo:
             batches = one_by_one(text.rows, text.masking, recipe.batch_size)
         else:
@@ -53,6 +62,7 @@ def evaluate(recipe: EvaluationRecipe) -> dict:
         "sequences": sequences,
         "sequence_length": length,
         "seed": recipe.seed,
+        "ablated_memory": recipe.ablate_memory,
         "num_slots": evaluation.num_slots,
         "memory_usage": evaluation.memory_usage,
     }

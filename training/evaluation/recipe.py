@@ -5,6 +5,7 @@ The command line has one flag for each field, whose help is the comment above.
 
 import dataclasses
 import pathlib
+from typing import Literal
 
 from training.commands.recipe_checks import check_between_0_and_1
 from training.commands.recipe_checks import check_numbers
@@ -39,6 +40,9 @@ class EvaluationRecipe:
     pseudo: bool = False
     # Use only so many inputs, the first ones.
     limit: int | None = None
+    # Measure what is left without the contents of the memories: all values set
+    # to zero, or the rows of the tables shuffled.
+    ablate_memory: Literal["zero", "shuffle"] | None = None
     # Inputs in a batch.
     batch_size: int = 64
     # File to write the figures to, as JSON.

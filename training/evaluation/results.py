@@ -4,6 +4,11 @@ from keras_pkm.metrics import format_memory_usage
 from training.reports.markdown import markdown_table
 from training.reports.paper import format_paper_perplexities
 
+_ABLATIONS = {
+    "zero": "All values of the memories were set to zero.",
+    "shuffle": "The rows of the memories' tables were shuffled.",
+}
+
 
 def format_results(results: dict) -> str:
     """Returns the figures as Markdown.
@@ -24,6 +29,8 @@ def format_results(results: dict) -> str:
     )
     usage = format_memory_usage(results["memory_usage"], results["num_slots"])
     lines = [table, *usage]
+    if results["ablated_memory"] is not None:
+        lines += ["", _ABLATIONS[results["ablated_memory"]]]
     if results["kind"] == "perplexity":
         lines += ["", format_paper_perplexities()]
     return "\n".join(lines)

@@ -183,7 +183,7 @@ FULL = {
     ),
     "seconds": 420.0,
     "learning_rates": (1e-3, 2e-3, 4e-3),
-    "memory_learning_rates": (3e-3, 1e-2),
+    "memory_learning_rates": (1e-3, 1e-2),
     "seeds": 3,
 }
 

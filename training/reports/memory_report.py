@@ -32,6 +32,7 @@ class MemoryReport:
         reads: What was read on it.
         readers: By the number of the layer, who reads the slots that are read
             most.
+        ablations: As of `training.analysis.ablate.measure_ablations`.
         staleness: As of `training.pretraining.logs.read_staleness`.
         curves: As of `read_curves_of_runs`.
         classes: As of `training.measuring.class_reads.compare_classes`, by the
@@ -43,6 +44,7 @@ class MemoryReport:
     data: str
     reads: TextReads
     readers: dict[int, list[SlotReaders]]
+    ablations: dict[str, dict[str, float]]
     staleness: dict[int, dict[int, dict[int, float]]]
     curves: dict[str, dict[str, list]]
     classes: dict[str, dict[int, dict[str, float]]]
@@ -68,6 +70,7 @@ class MemoryReport:
                 }
                 for number, reads in self.reads.memories.items()
             },
+            "ablations": self.ablations,
             "staleness": {
                 number: {
                     step: {
@@ -120,6 +123,10 @@ class MemoryReport:
 
     def _sections(self, drawn):
         sections = [("Use", self._usage(drawn))]
+        if self.ablations:
+            sections.append(
+                ("Without the memory's contents", self._ablations())
+            )
         if self.staleness:
             sections.append(
                 (
@@ -224,6 +231,30 @@ class MemoryReport:
                 drawn["coverage"],
                 "Slots used by the first so many tokens. Where the curves "
                 "still rise, more text would show more use.",
+            ),
+        ]
+
+    def _ablations(self):
+        titles = {
+            "trained": "as trained",
+            "zero": "all values zero",
+            "shuffle": "rows shuffled",
+        }
+        return [
+            page.note(
+                "What the memories contain is worth the difference in "
+                "perplexity on the masked tokens of this text."
+            ),
+            page.table(
+                ["memory", "perplexity", "standard error"],
+                [
+                    [
+                        titles[how],
+                        f"{found['perplexity']:.2f}",
+                        f"{found['standard_error']:.2f}",
+                    ]
+                    for how, found in self.ablations.items()
+                ],
             ),
         ]
 

@@ -45,6 +45,21 @@ def test_equals_keras_hub_s_perplexity_and_the_probe(memory_layers):
     assert evaluation.memory_usage == usage
 
 
+def test_a_sequence_is_exact_if_all_its_tokens_are_predicted():
+    task = tiny_masked_lm()
+    x, labels, weights = masked_batch(fresh_rng(), batch=6)
+    weights[:] = 1
+    best = task.predict_on_batch(x).argmax(-1).astype(labels.dtype)
+    labels = (best + 1) % 100
+    labels[[1, 4]] = best[[1, 4]]
+    labels[3, 1:] = best[3, 1:]  # all but one
+    weights[4, 0], labels[4, 0] = 0, (best[4, 0] + 1) % 100  # which is no token
+    weights[2] = 0
+    data = tf.data.Dataset.from_tensor_slices((x, labels, weights)).batch(4)
+    exact = MaskedLMEvaluator(task).evaluate(data).exact
+    assert exact.tolist() == [False, True, False, True, False]
+
+
 def test_two_replicas_measure_what_one_does(mirrored):
     one = tiny_masked_lm(memory_layers=(1, 3))
     with mirrored.scope():
@@ -67,13 +82,13 @@ def test_standard_error_is_that_of_repeated_samples():
     def sample():
         tokens = rng.integers(1, 9, 400).astype("float64")
         level = rng.normal(3, 0.4, 400)  # tokens of a sequence are alike
-        return Evaluation(level * tokens, tokens, {})
+        return Evaluation(level * tokens, tokens, tokens > 0, {})
 
     samples = [sample() for _ in range(300)]
     spread = np.std([evaluation.perplexity for evaluation in samples])
     errors = [evaluation.standard_error for evaluation in samples]
     assert np.mean(errors) == pytest.approx(spread, rel=0.1)
-    one = Evaluation(np.ones(1), np.ones(1), {})
+    one = Evaluation(np.ones(1), np.ones(1), np.ones(1, bool), {})
     assert math.isnan(one.standard_error)
 
 

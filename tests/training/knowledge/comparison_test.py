@@ -1,0 +1,168 @@
+"""What is compared: trials, widths, steps, and the tables of the findings."""
+
+import pathlib
+
+import pytest
+
+from training.knowledge import step_times
+from training.knowledge.contenders import CONTENDERS
+from training.knowledge.contenders import build_model
+from training.knowledge.contenders import width_of_as_many_parameters
+from training.knowledge.random_facts import RandomFacts
+from training.knowledge.recipe import parse_recipe
+from training.knowledge.step_times import StepTimes
+from training.knowledge.step_times import measure_table_times
+from training.knowledge.tables import make_tables
+from training.knowledge.trials import all_trials
+from training.knowledge.trials import grid_trials
+from training.knowledge.trials import main_trials
+from training.knowledge.trials import sweep_trials
+
+
+def recipe_of(flags=""):
+    return parse_recipe(["--out", "somewhere", *flags.split()])
+
+
+def test_the_default_has_one_trial_of_each():
+    recipe = recipe_of()
+    assert [trial.name for trial in all_trials(recipe)] == [
+        "plain-20000-facts-seed-0",
+        "wide-time-20000-facts-seed-0",
+        "resm-20000-facts-128-sub-keys-seed-0",
+    ]
+    assert recipe.out == pathlib.Path("somewhere")
+
+
+def test_the_proof_chooses_rates_with_another_seed():
+    recipe = recipe_of("--full")
+    assert set(recipe.contenders) == set(CONTENDERS)
+    for key, contender in CONTENDERS.items():
+        grid = grid_trials(recipe, key)
+        assert len(grid) == (6 if contender.has_memory else 3)
+        seeds = {trial.seed for trial in grid}
+        assert not seeds & {trial.seed for trial in main_trials(recipe)}
+    names = [trial.name for trial in all_trials(recipe)]
+    assert len(set(names)) == len(names) == 3 * 3 + 3 * 6 + 3 * 6
+    assert recipe_of("--full --seeds 1").seeds == 1
+
+
+def test_the_sweep_shares_trials_with_the_comparison():
+    recipe = recipe_of("--facts 60000 --sweep facts")
+    trials = sweep_trials(recipe)
+    assert set(main_trials(recipe)) <= set(trials)
+    assert len(trials) == 5 * 3 + 5 * 3
+    assert len(all_trials(recipe)) == len(trials)
+
+
+def test_steps_follow_from_the_times():
+    times = StepTimes({"wide-time": 99}, {"plain": 0.1, "resm-128": 0.2})
+    recipe = recipe_of("--seconds 60 --contenders plain resm init-resm")
+    stages = {
+        trial.key: times.stages(recipe, trial) for trial in all_trials(recipe)
+    }
+    assert stages["plain"] == [("ffn", 600, 0.1)]
+    assert stages["resm"] == [("resm", 300, 0.2)]
+    assert stages["init-resm"] == [("ffn", 300, 0.1), ("resm", 150, 0.2)]
+    for found in stages.values():
+        assert sum(steps * s for _, steps, s in found) == pytest.approx(60)
+    recipe = recipe_of("--steps 7 --contenders plain init-resm")
+    steps = [
+        [steps for _, steps, _ in times.stages(recipe, trial)]
+        for trial in all_trials(recipe)
+    ]
+    assert steps == [[7], [4, 4]]
+    assert times.width(recipe, "wide-time") == 99
+    assert times.width(recipe, "plain") == 256
+
+
+class FakeTimer:
+    """Times that follow from the widths alone."""
+
+    def __init__(self, recipe):
+        self.models = {}
+
+    def add(self, key, block, width, num_sub_keys=1):
+        memory = 0 if block == "ffn" else 0.05 + num_sub_keys / 10_000
+        self.models[key] = 0.03 + width / 5000 + memory
+
+    def measure(self, keys, turns):
+        return {key: self.models[key] for key in keys}
+
+
+def test_a_plain_model_is_widened_until_it_takes_as_long(monkeypatch):
+    monkeypatch.setattr(step_times, "_Timer", FakeTimer)
+    times = step_times.measure_step_times(recipe_of())
+    seconds = times.seconds
+    assert times.widths.keys() == {"wide-time"}
+    assert seconds["wide-time"] == pytest.approx(seconds["resm-128"], rel=0.01)
+    assert seconds["plain"] < 0.7 * seconds["resm-128"]
+
+
+def test_other_tables_are_timed_in_proportion(monkeypatch):
+    monkeypatch.setattr(step_times, "_Timer", FakeTimer)
+    recipe = recipe_of("--sweep facts")
+    # As measured when the machine was twice as fast.
+    fake = FakeTimer(recipe)
+    fake.add("resm", "resm", 256, 128)
+    times = StepTimes({}, {"resm-128": fake.models["resm"] / 2})
+    found = measure_table_times(recipe, times).seconds
+    fake.add("large", "resm", 256, 512)
+    assert found["resm-512"] == pytest.approx(fake.models["large"] / 2)
+    assert found["resm-128"] == times.seconds["resm-128"]
+
+
+def test_a_plain_model_is_widened_to_as_many_parameters():
+    recipe = recipe_of("--hidden-dim 32 --num-sub-keys 32")
+    facts = RandomFacts(100)
+
+    def build(block, width=recipe.intermediate_dim):
+        return build_model(
+            recipe,
+            facts,
+            block=block,
+            intermediate_dim=width,
+            num_sub_keys=32,
+            seed=0,
+        )
+
+    resm = build("resm")
+    width = width_of_as_many_parameters(recipe, build("ffn"), resm)
+    wide = build("ffn", width)
+    assert wide.count_params() == pytest.approx(resm.count_params(), rel=1e-3)
+    assert width > recipe.intermediate_dim
+
+
+def result(recall, **others):
+    usage = {"2": {"mu": 0.5, "top1_mu": 0.25}}
+    found = {"recall": recall, "memory_usage": usage, **others}
+    return {"ablated": {"zero": 0.001, "shuffle": 0.002}, **found}
+
+
+def test_tables():
+    resm = {
+        **{"title": "ResM", "parameters": 1000, "width": 256, "steps": 10},
+        **{"milliseconds": [12.3], "exposures": 2.5, "rates": [1e-3, 1e-2]},
+        **{"recall": 0.9, "bits": 2000.0, "grid": []},
+        "seeds": [result(0.8), result(0.9), result(0.95)],
+    }
+    sweep = [
+        {"contender": key, "num_sub_keys": size, "facts": n, "recall": recall}
+        for key, size, n, recall in (
+            *(("plain", 128, 100, 0.96), ("plain", 128, 200, 0.5)),
+            *(("resm", 128, 100, 1.0), ("resm", 128, 200, 0.95)),
+            *(("resm", 256, 200, 0.2), ("resm", 256, 100, 0.3)),
+        )
+    ]
+    tables = make_tables({"contenders": {"resm": resm}, "sweep": sweep})
+    _, ((*row, bits_each),) = tables["What each model knows"]
+    assert row[-2:] == ["90.0 (80.0-95.0)", "2,000"] and bits_each == "2.00"
+    _, (row,) = tables["What is left without the memory's contents"]
+    assert row[2:4] == ["0.10 (0.10-0.10)", "0.20 (0.20-0.20)"]
+    header, rows = tables["More and more facts"]
+    assert header == ["model", "100 facts", "200 facts", "learned"]
+    assert rows == [
+        ["plain", "96.0", "50.0", "100"],
+        ["ResM", "100.0", "95.0", "200"],
+    ]
+    _, rows = tables["Larger and larger tables"]
+    assert rows[1] == ["65,536 slots", "30.0", "20.0", "-"]

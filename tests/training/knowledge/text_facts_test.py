@@ -1,0 +1,77 @@
+import unicodedata
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_pkm.runs.user_error import UserError
+from training.knowledge.fact_batches import some_facts
+from training.knowledge.text_facts import Fact
+from training.knowledge.text_facts import TextFacts
+from training.knowledge.unicode_names import unicode_names
+from training.text.word_pieces import SPECIAL_TOKENS
+from training.text.word_pieces import make_tokenizer
+
+WORDS = "oslo capital of norway rome red italy".split()
+VOCABULARY = [*SPECIAL_TOKENS, *WORDS]
+
+
+def facts_of(*triples):
+    facts = [Fact(*triple, f"line {n}") for n, triple in enumerate(triples, 1)]
+    return TextFacts(facts, make_tokenizer(VOCABULARY))
+
+
+def ids(text):
+    return [VOCABULARY.index(word) for word in text.split()]
+
+
+def test_inputs_and_labels():
+    facts = facts_of(
+        ("Oslo", "capital of", "Norway"), ("Rome", "", "red Italy")
+    )
+    features, labels, weights = facts.examples_of(tf.constant([1, 0], "int64"))
+    mask = "[MASK]"
+    assert features["token_ids"].numpy().tolist() == [
+        ids(f"[CLS] rome {mask} {mask} [SEP] [PAD]"),
+        ids(f"[CLS] oslo capital of {mask} [SEP]"),
+    ]
+    assert features["padding_mask"].numpy().tolist() == [
+        [1, 1, 1, 1, 1, 0],
+        [1, 1, 1, 1, 1, 1],
+    ]
+    assert features["mask_positions"].numpy().tolist() == [[2, 3], [4, 0]]
+    assert labels.numpy().tolist() == [ids("red italy"), [*ids("norway"), 0]]
+    assert weights.numpy().tolist() == [[1, 1], [1, 0]]
+    assert facts.sequence_length == 6 and facts.num_facts == 2
+    assert facts.bits is None
+
+
+@pytest.mark.parametrize(
+    ("triple", "message"),
+    [
+        (("Bergen", "of", "Norway"), "line 2: the subject must be of words"),
+        (("Rome", "of", "Bergen"), "line 2: the value must be .*'Bergen'"),
+        (("oslo", "of", "italy"), "line 2: .*'italy' here, and 'Norway' in"),
+    ],
+)
+def test_mistakes(triple, message):
+    with pytest.raises(UserError, match=message):
+        facts_of(("Oslo", "of", "Norway"), triple)
+
+
+def test_names_of_unicode():
+    names = unicode_names()
+    assert 30_000 < len(names) < 60_000
+    assert len({name.subject for name in names}) == len(names)
+    by_subject = {name.subject: name.value for name in names}
+    assert by_subject["0041"] == "LATIN CAPITAL LETTER A"
+    assert by_subject["1F600"] == unicodedata.name("\N{GRINNING FACE}")
+    # Names that follow from the number are no facts.
+    assert not {"4E00", "AC00"} & set(by_subject)
+
+
+def test_some_facts_are_spread_evenly():
+    facts = facts_of(*[(w, "", "red") for w in WORDS])
+    batches = some_facts(facts, 2, at_most=3).as_numpy_iterator()
+    read = np.concatenate([x["token_ids"][:, 1] for x, _, _ in batches])
+    assert read.tolist() == ids("oslo of rome")

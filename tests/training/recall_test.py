@@ -1,0 +1,119 @@
+"""`training/recall.py`, to the end, at sizes that mean nothing."""
+
+import json
+import shlex
+
+import pytest
+
+from training import recall
+from training.commands.run_jobs import run_jobs
+from training.knowledge.plan import run_job
+
+SIZES = (
+    "--values 8 --hidden-dim 32 --num-layers 1 --num-heads 2 "
+    "--intermediate-dim 32 --memory-layers 1 --num-sub-keys 16 "
+    "--memory-top-k 4 --memory-key-dim 16 --batch-size 64"
+)
+
+
+def run_here(jobs, logs, at_once):
+    """As `run_jobs`, in this process."""
+    done = []
+    for job in jobs:
+        if not job.is_done:
+            assert all(path.exists() for path in job.needs)
+            _, out, _, name = job.args
+            run_job(recall.pathlib.Path(out), name)
+            done.append(name)
+    run_here.done = done
+
+
+@pytest.fixture
+def here(monkeypatch):
+    monkeypatch.setattr(recall, "run_jobs", run_here)
+
+
+def test_to_the_end(here, tmp_path, capsys):
+    args = f"--out {tmp_path / 'a'} --facts 64 --steps 150 {SIZES}".split()
+    args += "--learning-rates 0.01 --memory-learning-rates 0.01".split()
+    assert recall.main(args) == 0
+    found = json.loads((tmp_path / "a" / "report.json").read_text())
+    resm, plain = found["contenders"]["resm"], found["contenders"]["plain"]
+    assert resm["steps"] == 150 and resm["exposures"] == 150
+    assert resm["recall"] > 0.9
+    (seed,) = resm["seeds"]
+    assert seed["ablated"]["zero"] < seed["recall"] - 0.1
+    assert 0.9 * 3 * 64 < resm["bits"] <= 3 * 64
+    assert resm["parameters"] > plain["parameters"]
+    times = [point["seconds"] for point in resm["curve"]]
+    assert times == sorted(times) and len(times) == 12
+    assert times[-1] == pytest.approx(0.15 * resm["milliseconds"][0])
+    page = (tmp_path / "a" / "report.md").read_text()
+    assert page in capsys.readouterr().out
+    assert "| ResM " in page and "values zero" in page
+    assert (tmp_path / "a" / "recall.svg").stat().st_size > 1000
+    # Again there is nothing to do, and a second seed is all that is added.
+    assert recall.main(args) == 0 and run_here.done == []
+    assert recall.main([*args, "--seeds", "2"]) == 0
+    assert [name.split("-")[-1] for name in run_here.done] == ["1", "1", "1"]
+    assert recall.main([*args, "--facts", "65"]) == 2
+    assert "--facts was 64, now 65" in capsys.readouterr().err
+
+
+def test_a_file_of_facts(here, tmp_path):
+    facts = tmp_path / "facts.tsv"
+    towns = "Oslo Norway, Paris France, Rome Italy, Lima Peru, Riga Latvia"
+    lines = [
+        f"{town}\tis the capital of\tthe state of {country}"
+        for town, country in map(str.split, towns.split(", "))
+    ]
+    facts.write_text("\n".join(lines))
+    args = f"--out {tmp_path / 'a'} --facts {facts} --steps 2 {SIZES} "
+    args += "--contenders wide-parameters pkm init-resm"
+    assert recall.main(args.split()) == 0
+    found = json.loads((tmp_path / "a" / "report.json").read_text())
+    assert found["contenders"]["pkm"]["bits"] is None
+    assert found["contenders"]["pkm"]["seeds"][0]["facts"] == 5
+    assert len(found["contenders"]["init-resm"]["milliseconds"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ("--facts none.tsv", "--facts must be a number of random facts"),
+        ("--facts 9000000", "--facts must be from 1 to 8,388,608"),
+        ("--facts unicode --sweep facts", "--sweep facts needs random facts"),
+        ("--seconds 0", "--seconds must be above 0"),
+        ("--learning-rates -1", "--learning-rates must be at least 0"),
+        ("--contenders plain plain", "--contenders must be at least one, each"),
+    ],
+)
+def test_mistakes(tmp_path, capsys, flags, message):
+    assert recall.main(["--out", str(tmp_path / "a"), *flags.split()]) == 2
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "a").exists()
+
+
+@pytest.mark.slow
+def test_in_processes(tmp_path, capsys):
+    """A job that fails is named; the same command goes on."""
+    assert recall.run_jobs is run_jobs
+    args = f"--out {tmp_path / 'a'} --facts 64 --steps 3 {SIZES}".split()
+    args += ["--contenders", "resm"]
+    assert recall.main(args) == 0
+    (found,) = (tmp_path / "a" / "trials").iterdir()
+    before = json.loads(found.read_text())
+    found.unlink()
+    times = tmp_path / "a" / "step-times.json"
+    kept = times.read_text()
+    times.write_text("{}")
+    assert recall.main(args) == 1
+    error = capsys.readouterr().err
+    assert "resm 64 facts 16 sub keys seed 0 ended with exit code" in error
+    assert f"To go on: python training/recall.py {shlex.join(args)}" in error
+    times.write_text(kept)
+    assert recall.main(args) == 0
+    after = json.loads(found.read_text())
+    for figures in (before, after):
+        del figures["seconds_of_training"]
+    assert after == before
