@@ -30,6 +30,7 @@ ROWS = [
         "training/fitting",
         "training/measuring",
         "training/tasks",
+        "training/facts",
         "export/smaller",
     ],
     ["training/reports", "export/modules"],

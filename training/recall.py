@@ -20,7 +20,6 @@ if __name__ == "__main__":
 from training.commands.command_line import run_until_stopped
 from training.commands.run_jobs import run_jobs
 from training.knowledge.findings import collect_findings
-from training.knowledge.open_facts import open_facts
 from training.knowledge.plan import plan_jobs
 from training.knowledge.recall_directory import RecallDirectory
 from training.knowledge.recipe import RecallRecipe
@@ -50,7 +49,7 @@ def compare(recipe: RecallRecipe) -> dict:
     directory = RecallDirectory(recipe.out)
     with directory.hold(recipe):
         for number in recipe.numbers_of_facts:
-            open_facts(recipe, number)
+            recipe.open_facts(number)
         directory.write_recipe(recipe)
         run_jobs(plan_jobs(recipe), directory.logs, recipe.at_once)
         findings = collect_findings(recipe)

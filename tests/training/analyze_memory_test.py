@@ -115,20 +115,14 @@ def test_usage(report, reads):
 
 def test_ablations(report, work):
     """The same figures as `evaluate_mlm.py` has of the same text."""
-    args = f"--model {work / 'run'} --text {work / 'corpus.txt'} "
-    args += f"--limit 37 --batch-size 8 --seed 3 --output {work / 'mlm.json'}"
-    for how, flags in (
-        ("trained", []),
-        ("zero", ["--ablate-memory", "zero"]),
-        ("shuffle", ["--ablate-memory", "shuffle"]),
-    ):
+    args = f"--model {work}/run --text {work}/corpus.txt --limit 37 "
+    args += f"--batch-size 8 --seed 3 --output {work / 'mlm.json'}"
+    for how in ("trained", "zero", "shuffle"):
+        flags = [] if how == "trained" else ["--ablate-memory", how]
         assert evaluate_mlm.main([*args.split(), *flags]) == 0
         alone = json.loads((work / "mlm.json").read_text())
-        found = report["ablations"][how]
-        assert found["perplexity"] == pytest.approx(alone["perplexity"])
-        assert found["standard_error"] == pytest.approx(alone["standard_error"])
-    page = (work / "report" / "report.html").read_text()
-    assert "<td>all values zero</td>" in page
+        for name, value in report["ablations"][how].items():
+            assert value == pytest.approx(alone[name])
 
 
 def test_coverage(report, reads):

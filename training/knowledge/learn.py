@@ -5,12 +5,11 @@ import time
 import numpy as np
 
 from keras_pkm.models import copy_matching_weights
+from training.facts.fact_batches import Facts
+from training.facts.fact_batches import some_facts
+from training.facts.fact_batches import training_batches
 from training.knowledge.contenders import build_model
 from training.knowledge.contenders import compile_model
-from training.knowledge.fact_batches import Facts
-from training.knowledge.fact_batches import some_facts
-from training.knowledge.fact_batches import training_batches
-from training.knowledge.open_facts import open_facts
 from training.knowledge.recipe import RecallRecipe
 from training.knowledge.step_times import StepTimes
 from training.knowledge.trials import Trial
@@ -41,7 +40,7 @@ def learn(
     Returns:
         The figures, as JSON takes them.
     """
-    facts = open_facts(recipe, trial.num_facts)
+    facts = recipe.open_facts(trial.num_facts)
     stages = times.stages(recipe, trial)
     model, done, seconds, curve = None, 0, 0.0, []
     began = time.perf_counter()

@@ -16,6 +16,8 @@ from training.commands.recipe_checks import check_above_0
 from training.commands.recipe_checks import check_from_0_to_1
 from training.commands.recipe_checks import check_numbers
 from training.commands.recipe_checks import out_of_range
+from training.facts.fact_batches import Facts
+from training.facts.open_facts import open_facts
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,16 +84,16 @@ class RecallRecipe:
 
     # Time that each contender trains for. It becomes a number of steps once,
     # by step times that are measured in turn.
-    seconds: float = 120.0
+    seconds: float = 150.0
     # Steps of each contender, instead of --seconds.
     steps: int | None = None
     # Facts in a batch.
-    batch_size: int = 1024
+    batch_size: int = 512
     # Peak learning rates of all but the memory values. Of several, each
     # contender gets the one with which it knows most, of a seed of its own.
     learning_rates: tuple[float, ...] = (2e-3,)
     # Learning rates of the memory values, likewise.
-    memory_learning_rates: tuple[float, ...] = (1e-2,)
+    memory_learning_rates: tuple[float, ...] = (3e-2,)
     # Whether the rate of the memory values is constant, or follows the other.
     memory_schedule: Literal["constant", "linear"] = "linear"
     # Share of the steps in which the learning rates rise; then they fall to
@@ -125,12 +127,28 @@ class RecallRecipe:
     @property
     def has_random_facts(self) -> bool:
         """Whether the facts are random ones."""
-        return self.facts.replace("_", "").isdecimal()
+        return self.facts.isdecimal()
 
     @property
     def num_random_facts(self) -> int | None:
         """How many random facts there are."""
         return int(self.facts) if self.has_random_facts else None
+
+    def open_facts(self, num_facts: int | None = None) -> Facts:
+        """Returns the facts to learn.
+
+        Args:
+            num_facts: Of random facts their number, if it is another one.
+
+        Raises:
+            UserError: there are not as many, or a file cannot be used.
+        """
+        return open_facts(
+            self.facts if num_facts is None else str(num_facts),
+            values=self.values,
+            relations=self.relations,
+            vocabulary_size=self.vocabulary_size,
+        )
 
     @property
     def numbers_of_facts(self) -> set[int | None]:
@@ -183,7 +201,7 @@ FULL = {
     ),
     "seconds": 420.0,
     "learning_rates": (1e-3, 2e-3, 4e-3),
-    "memory_learning_rates": (1e-3, 1e-2),
+    "memory_learning_rates": (1e-2, 3e-2),
     "seeds": 3,
 }
 

@@ -7,11 +7,10 @@ import time
 import keras
 from tqdm import tqdm
 
+from training.facts.fact_batches import training_batches
 from training.knowledge.contenders import build_model
 from training.knowledge.contenders import compile_model
 from training.knowledge.contenders import width_of_as_many_parameters
-from training.knowledge.fact_batches import training_batches
-from training.knowledge.open_facts import open_facts
 from training.knowledge.recipe import RecallRecipe
 from training.knowledge.trials import Trial
 from training.knowledge.trials import rate_pairs
@@ -22,6 +21,7 @@ _TIMED = 12
 _TURNS = 4
 # How often a width is guessed from measured ones.
 _GUESSES = 2
+_WIDEST = 16
 _MULTIPLE = 8
 
 
@@ -128,6 +128,8 @@ def _width_of_as_much_time(timer, base, resm):
         of_a_unit = (found["wide-time"] - found["plain"]) / (width - base)
         missing = found[resm] - found["plain"]
         units = max(0.0, missing / of_a_unit) if of_a_unit > 0 else 0.0
+        # Times of tiny models, mostly noise, would have it anywhere.
+        units = min(units, _WIDEST * base)
         width = base + max(1, round(units / _MULTIPLE)) * _MULTIPLE
         timer.add("wide-time", "ffn", width)
     return width
@@ -139,7 +141,7 @@ class _Timer:
     def __init__(self, recipe):
         self.models = {}
         self._recipe = recipe
-        self._facts = open_facts(recipe)
+        self._facts = recipe.open_facts()
 
     def add(self, key, block, width, num_sub_keys=1):
         model = build_model(

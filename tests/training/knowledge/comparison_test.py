@@ -4,11 +4,11 @@ import pathlib
 
 import pytest
 
+from training.facts.random_facts import RandomFacts
 from training.knowledge import step_times
 from training.knowledge.contenders import CONTENDERS
 from training.knowledge.contenders import build_model
 from training.knowledge.contenders import width_of_as_many_parameters
-from training.knowledge.random_facts import RandomFacts
 from training.knowledge.recipe import parse_recipe
 from training.knowledge.step_times import StepTimes
 from training.knowledge.step_times import measure_table_times

@@ -3,7 +3,7 @@
 import sys
 import unicodedata
 
-from training.knowledge.text_facts import Fact
+from training.facts.text_facts import Fact
 
 # Names of these follow from their numbers, as do those that end with them.
 _COMPUTED = "HANGUL SYLLABLE "

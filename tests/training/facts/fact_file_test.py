@@ -1,7 +1,7 @@
 import pytest
 
 from keras_pkm.runs.user_error import UserError
-from training.knowledge.fact_file import read_fact_file
+from training.facts.fact_file import read_fact_file
 
 LINES = "Paris\tcapital of\tFrance\n\nOslo\tcapital of\tNorway \r\n"
 

@@ -3,7 +3,7 @@
 import pathlib
 
 from keras_pkm.runs.user_error import UserError
-from training.knowledge.text_facts import Fact
+from training.facts.text_facts import Fact
 
 _COLUMNS = ("subject", "relation", "value")
 

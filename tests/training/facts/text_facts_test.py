@@ -5,10 +5,10 @@ import pytest
 import tensorflow as tf
 
 from keras_pkm.runs.user_error import UserError
-from training.knowledge.fact_batches import some_facts
-from training.knowledge.text_facts import Fact
-from training.knowledge.text_facts import TextFacts
-from training.knowledge.unicode_names import unicode_names
+from training.facts.fact_batches import some_facts
+from training.facts.text_facts import Fact
+from training.facts.text_facts import TextFacts
+from training.facts.unicode_names import unicode_names
 from training.text.word_pieces import SPECIAL_TOKENS
 from training.text.word_pieces import make_tokenizer
 

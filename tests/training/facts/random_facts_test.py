@@ -5,12 +5,12 @@ import pytest
 import tensorflow as tf
 
 from keras_pkm.runs.user_error import UserError
-from training.knowledge.fact_batches import some_facts
-from training.knowledge.fact_batches import training_batches
-from training.knowledge.random_facts import END
-from training.knowledge.random_facts import MASK
-from training.knowledge.random_facts import START
-from training.knowledge.random_facts import RandomFacts
+from training.facts.fact_batches import some_facts
+from training.facts.fact_batches import training_batches
+from training.facts.random_facts import END
+from training.facts.random_facts import MASK
+from training.facts.random_facts import START
+from training.facts.random_facts import RandomFacts
 
 FACTS = RandomFacts(
     num_facts=40_000, num_values=64, num_relations=3, name_tokens=32

@@ -1,0 +1,1 @@
+"""Facts that models learn: random ones, and facts as text."""

@@ -1,0 +1,47 @@
+"""The facts that `--facts` names."""
+
+import pathlib
+
+from keras_pkm.runs.user_error import UserError
+from training.facts.fact_batches import Facts
+from training.facts.fact_file import read_fact_file
+from training.facts.random_facts import RandomFacts
+from training.facts.text_facts import TextFacts
+from training.facts.unicode_names import unicode_names
+from training.text.word_pieces import make_tokenizer
+from training.text.word_pieces import train_vocabulary
+
+
+def open_facts(
+    source: str, *, values: int, relations: int, vocabulary_size: int
+) -> Facts:
+    """Returns facts.
+
+    Args:
+        source: A number of random facts, `"unicode"`, or the path of a file.
+        values: Values that a random fact can have.
+        relations: Relations of each subject of random facts.
+        vocabulary_size: Size of the vocabulary that is trained for facts which
+            are text.
+
+    Raises:
+        UserError: there are not as many, or a file cannot be used.
+    """
+    if source.isdecimal():
+        return RandomFacts(
+            num_facts=int(source), num_values=values, num_relations=relations
+        )
+    if source == "unicode":
+        facts = unicode_names()
+    else:
+        path = pathlib.Path(source)
+        if not path.exists():
+            raise UserError(
+                "--facts must be a number of random facts, unicode, or a file "
+                f"of facts, received '{source}', which does not exist"
+            )
+        facts = read_fact_file(path)
+    vocabulary = train_vocabulary(
+        (fact.text for fact in facts), vocabulary_size, progress=False
+    )
+    return TextFacts(facts, make_tokenizer(vocabulary))
