@@ -19,6 +19,7 @@ if __name__ == "__main__":
 
 from training.commands.command_line import run_until_stopped
 from training.commands.run_jobs import run_jobs
+from training.knowledge.contenders import check_sizes
 from training.knowledge.findings import collect_findings
 from training.knowledge.plan import plan_jobs
 from training.knowledge.recall_directory import RecallDirectory
@@ -50,6 +51,7 @@ def compare(recipe: RecallRecipe) -> dict:
     with directory.hold(recipe):
         for number in recipe.numbers_of_facts:
             recipe.open_facts(number)
+        check_sizes(recipe)
         directory.write_recipe(recipe)
         run_jobs(plan_jobs(recipe), directory.logs, recipe.at_once)
         findings = collect_findings(recipe)

@@ -9,6 +9,7 @@ import keras
 from keras_pkm.layers.find_memories import find_memories
 from keras_pkm.models import PKMBertBackbone
 from keras_pkm.models import PKMBertMaskedLM
+from keras_pkm.runs.user_error import UserError
 from keras_pkm.trainers.freezing import freeze_pooler
 from training.facts.fact_batches import Facts
 from training.fitting.optimizer import make_optimizer
@@ -98,6 +99,30 @@ def build_model(
     model = PKMBertMaskedLM(backbone)
     _scale_first_weights(model, recipe.hidden_dim)
     return model
+
+
+def check_sizes(recipe: RecallRecipe) -> None:
+    """Builds a model with a memory, to see whether one can be built.
+
+    Raises:
+        UserError: the sizes do not fit together.
+    """
+    facts = recipe.open_facts()
+    sizes = {recipe.num_sub_keys}
+    if recipe.sweep == "facts":
+        sizes |= set(recipe.sweep_sub_keys)
+    try:
+        for num_sub_keys in sizes:
+            build_model(
+                recipe,
+                facts,
+                block="resm",
+                intermediate_dim=recipe.intermediate_dim,
+                num_sub_keys=num_sub_keys,
+                seed=0,
+            )
+    except ValueError as error:
+        raise UserError(f"the sizes must fit together: {error}") from error
 
 
 def _scale_first_weights(model: keras.Model, hidden_dim: int) -> None:

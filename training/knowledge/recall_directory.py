@@ -4,6 +4,7 @@ import pathlib
 
 from keras_pkm.runs.json_files import read_json
 from keras_pkm.runs.recipes import recipe_from_json
+from keras_pkm.runs.user_error import UserError
 from training.commands.job_directory import JobDirectory
 from training.knowledge.recipe import RecallRecipe
 from training.knowledge.step_times import StepTimes
@@ -56,11 +57,21 @@ class RecallDirectory(JobDirectory):
         )
 
     def read_step_times(self) -> StepTimes:
-        """Returns the widths of the contenders and the times of their steps."""
+        """Returns the widths of the contenders and the times of their steps.
+
+        Raises:
+            UserError: the file is damaged.
+        """
         path = self.table_step_times
         if not path.exists():
             path = self.step_times
-        return StepTimes(**read_json(path, "--out"))
+        try:
+            return StepTimes(**read_json(path, "--out"))
+        except TypeError as error:
+            raise UserError(
+                f"--out must have a {path.name} with widths and seconds, but "
+                f"'{path}' has others: put back a copy of it"
+            ) from error
 
     def read_trial(self, trial: Trial) -> dict:
         """Returns a trial's figures."""
