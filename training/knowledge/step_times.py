@@ -19,8 +19,9 @@ from training.knowledge.trials import rate_pairs
 _WARM_UP = 3
 _TIMED = 12
 _TURNS = 4
-# How often a width is guessed from measured ones.
-_GUESSES = 2
+# How often a width is guessed from measured ones, if none is close before.
+_GUESSES = 3
+_CLOSE = 0.03
 _WIDEST = 16
 _MULTIPLE = 8
 
@@ -123,7 +124,9 @@ def _width_of_as_much_time(timer, base, resm):
     width = 4 * base
     timer.add("wide-time", "ffn", width)
     for _ in range(_GUESSES):
-        found = timer.measure(["plain", "wide-time", resm], _TURNS // 2)
+        found = timer.measure(["plain", "wide-time", resm], _TURNS)
+        if abs(found["wide-time"] / found[resm] - 1) < _CLOSE:
+            break
         # On a straight line.
         of_a_unit = (found["wide-time"] - found["plain"]) / (width - base)
         missing = found[resm] - found["plain"]
