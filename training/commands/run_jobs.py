@@ -30,6 +30,7 @@ class Job:
         result: The file that is there once it has ended.
         needs: The files that it needs.
         cost: About how long it takes, in the time of a train step.
+        alone: Whether nothing else may run meanwhile, as it measures time.
     """
 
     title: str
@@ -39,6 +40,7 @@ class Job:
     result: pathlib.Path
     needs: tuple[pathlib.Path, ...]
     cost: float
+    alone: bool = False
 
     @property
     def is_done(self) -> bool:
@@ -70,10 +72,11 @@ def run_jobs(jobs: list[Job], logs: pathlib.Path, at_once: int) -> None:
     with progress:
         try:
             while not all(job.is_done for job in jobs) or running:
-                for job in _ready(jobs, running)[: at_once - len(running)]:
+                for job in _ready(jobs, running, at_once):
                     number = jobs.index(job) + 1
                     tqdm.write(f"[{number}/{len(jobs)}] {job.title}")
-                    running[job] = _start(job, _log(logs, job), at_once)
+                    shares = 1 if job.alone else at_once
+                    running[job] = _start(job, _log(logs, job), shares)
                 time.sleep(_SECONDS)
                 for job, process in list(running.items()):
                     if process.poll() is None:
@@ -90,21 +93,26 @@ def run_jobs(jobs: list[Job], logs: pathlib.Path, at_once: int) -> None:
                 process.wait()
 
 
-def _ready(jobs, running):
-    return [
+def _ready(jobs, running, at_once):
+    """The jobs that can begin now."""
+    ready = [
         job
         for job in jobs
         if not job.is_done
         and job not in running
         and all(path.exists() for path in job.needs)
     ]
+    if any(job.alone for job in [*running, *ready[:1]]):
+        return [] if running else ready[:1]
+    others = [job for job in ready if not job.alone]
+    return others[: at_once - len(running)]
 
 
-def _start(job, log, at_once):
+def _start(job, log, shares):
     command = [sys.executable, str(_ROOT / "training" / job.script), *job.args]
     environment = dict(os.environ)
-    if at_once > 1:
-        threads = max(1, (os.cpu_count() or 1) // at_once)
+    if shares > 1:
+        threads = max(1, (os.cpu_count() or 1) // shares)
         environment["TF_NUM_INTRAOP_THREADS"] = str(threads)
     with open(log, "a", encoding="utf-8") as file:
         file.write(f"$ {shlex.join(command)}\n")

@@ -23,16 +23,19 @@ def plan_jobs(recipe: RecallRecipe) -> list[Job]:
     """Returns all jobs, each behind those that it needs."""
     directory = RecallDirectory(recipe.out)
 
-    def job(title, name, result, needs, cost):
+    def job(title, name, result, needs, cost, alone=False):
         args = ("--out", str(recipe.out), "--job", name)
-        return Job(title, name, "recall_job.py", args, result, needs, cost)
+        script = "recall_job.py"
+        return Job(title, name, script, args, result, needs, cost, alone)
 
     timed = (directory.step_times,)
-    jobs = [job("step times", _STEP_TIMES, directory.step_times, (), _COST)]
+    jobs = [
+        job("step times", _STEP_TIMES, directory.step_times, (), _COST, True)
+    ]
     if recipe.sweep == "facts":
         result = directory.table_step_times
         title = "step times of other tables"
-        jobs.append(job(title, _TABLE_STEP_TIMES, result, timed, _COST))
+        jobs.append(job(title, _TABLE_STEP_TIMES, result, timed, _COST, True))
         timed = (*timed, result)
     for trial in all_trials(recipe):
         needs = list(timed)

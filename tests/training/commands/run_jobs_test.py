@@ -39,7 +39,7 @@ def make_job(tmp_path):
     script = tmp_path / "job.py"
     script.write_text(SCRIPT)
 
-    def make_job(name, needs=(), awaited="", code=0):
+    def make_job(name, needs=(), awaited="", code=0, alone=False):
         return Job(
             title=f"job {name}",
             name=name,
@@ -49,6 +49,7 @@ def make_job(tmp_path):
             result=tmp_path / name,
             needs=tuple(tmp_path / need for need in needs),
             cost=1.0,
+            alone=alone,
         )
 
     return make_job
@@ -66,6 +67,24 @@ def test_each_job_waits_for_what_it_needs(make_job, tmp_path, capsys):
     assert log.startswith("$ ") and "the last line" in log
     threads = max(1, (os.cpu_count() or 1) // 2)
     assert f"threads {threads}" in log
+
+
+def test_what_measures_time_runs_alone(make_job, tmp_path, monkeypatch):
+    """With all threads, while none of the others runs."""
+    monkeypatch.delenv("TF_NUM_INTRAOP_THREADS", raising=False)
+    jobs = [make_job("a"), make_job("b", alone=True), make_job("c")]
+    run_jobs(jobs, tmp_path / "logs", at_once=3)
+    times = {
+        job.name: [
+            path.stat().st_mtime_ns
+            for path in (job.result.with_suffix(".began"), job.result)
+        ]
+        for job in jobs
+    }
+    began, ended = times["b"]
+    for other in "ac":
+        assert times[other][1] < began or ended < times[other][0]
+    assert "threads None" in (tmp_path / "logs" / "b.log").read_text()
 
 
 def test_so_many_run_at_the_same_time(make_job, tmp_path):
