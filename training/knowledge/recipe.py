@@ -84,7 +84,7 @@ class RecallRecipe:
 
     # Time that each contender trains for. It becomes a number of steps once,
     # by step times that are measured in turn.
-    seconds: float = 190.0
+    seconds: float = 180.0
     # Steps of each contender, instead of --seconds.
     steps: int | None = None
     # Facts in a batch.
@@ -93,7 +93,7 @@ class RecallRecipe:
     # contender gets the one with which it knows most, of a seed of its own.
     learning_rates: tuple[float, ...] = (2e-3,)
     # Learning rates of the memory values, likewise.
-    memory_learning_rates: tuple[float, ...] = (3e-2,)
+    memory_learning_rates: tuple[float, ...] = (1e-2,)
     # Whether the rate of the memory values is constant, or follows the other.
     memory_schedule: Literal["constant", "linear"] = "linear"
     # Share of the steps in which the learning rates rise; then they fall to
@@ -201,7 +201,7 @@ FULL = {
     ),
     "seconds": 420.0,
     "learning_rates": (1e-3, 2e-3, 4e-3),
-    "memory_learning_rates": (1e-2, 3e-2),
+    "memory_learning_rates": (5e-3, 1e-2),
     "seeds": 3,
 }
 
