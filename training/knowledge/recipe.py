@@ -42,7 +42,7 @@ class RecallRecipe:
 
     # A number of random facts; unicode, the names of Unicode's characters; or a
     # TSV file with the columns subject, relation and value.
-    facts: str = "30000"
+    facts: str = "24000"
     # Values that a random fact can have.
     values: int = 1024
     # Relations of each subject of random facts.
@@ -84,7 +84,7 @@ class RecallRecipe:
 
     # Time that each contender trains for. It becomes a number of steps once,
     # by step times that are measured in turn.
-    seconds: float = 180.0
+    seconds: float = 150.0
     # Steps of each contender, instead of --seconds.
     steps: int | None = None
     # Facts in a batch.

@@ -26,9 +26,9 @@ def recipe_of(flags=""):
 def test_the_default_has_one_trial_of_each():
     recipe = recipe_of()
     assert [trial.name for trial in all_trials(recipe)] == [
-        "plain-30000-facts-seed-0",
-        "wide-time-30000-facts-seed-0",
-        "resm-30000-facts-128-sub-keys-seed-0",
+        "plain-24000-facts-seed-0",
+        "wide-time-24000-facts-seed-0",
+        "resm-24000-facts-128-sub-keys-seed-0",
     ]
     assert recipe.out == pathlib.Path("somewhere")
 
