@@ -2,9 +2,10 @@
 
     python training/recall.py --out recall
 
-takes ten minutes on two cores: a plain model, one that is widened until its
-steps take as long as those of a model with a memory, and that model, train for
-the same time on random facts. The same command goes on where it was stopped.
+takes about ten minutes on two cores: a plain model, one that is widened until
+its steps take as long as those of a model with a memory, and that model, train
+for the same time on random facts. The same command goes on where it was
+stopped.
 """
 
 import pathlib

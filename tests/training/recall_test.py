@@ -90,6 +90,7 @@ def test_a_file_of_facts(here, tmp_path):
         ("--facts unicode --sweep facts", "--sweep facts needs random facts"),
         ("--memory-top-k 200", "the sizes must fit together: .*top_k"),
         ("--memory-layers 3", "the sizes must fit together: .*memory_layers"),
+        ("--memory-layers", "--memory-layers must be at least one"),
         ("--seconds 0", "--seconds must be above 0"),
         ("--learning-rates -1", "--learning-rates must be at least 0"),
         ("--contenders plain plain", "--contenders must be at least one, each"),

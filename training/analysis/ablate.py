@@ -6,13 +6,11 @@ from tqdm import tqdm
 
 from keras_pkm.runs.user_error import UserError
 from training.analysis.read_model import is_served
+from training.analysis.read_model import masked_batches
 from training.analysis.recipe import AnalysisRecipe
-from training.batches.masked_lm import held_out_batches
 from training.loading.pretrained_model import load_masked_lm
 from training.measuring.ablation import ablated_memory
 from training.measuring.perplexity import MaskedLMEvaluator
-from training.measuring.text_batches import input_length
-from training.measuring.text_batches import pack_text
 from training.text.corpus import Corpus
 
 
@@ -38,19 +36,7 @@ def measure_ablations(
     task, _, tokenizer = load_masked_lm(recipe.model)
     evaluator = MaskedLMEvaluator(task)
     found = {}
-    with pack_text(
-        corpus,
-        tokenizer,
-        sequence_length=input_length(recipe, task.backbone.max_sequence_length),
-        mask_rate=recipe.mask_rate,
-        limit=recipe.limit,
-    ) as text:
-        batches = held_out_batches(
-            text.rows,
-            batch_size=recipe.batch_size,
-            seed=recipe.seed,
-            masking=text.masking,
-        )
+    with masked_batches(recipe, task.backbone, tokenizer, corpus) as batches:
         for how in ("trained", *recipe.ablate_memory):
             ablation = (
                 contextlib.nullcontext()

@@ -1,8 +1,12 @@
 """What a model reads in its memories: a trained one, or an exported one."""
 
+import contextlib
 import itertools
 import pathlib
+from collections.abc import Iterator
 
+import keras_hub
+import tensorflow as tf
 from tqdm import tqdm
 
 from keras_pkm.probing.memory_access import read_backbone
@@ -82,6 +86,33 @@ def read_served_model(recipe: AnalysisRecipe, corpus: Corpus) -> TextReads:
     )
 
 
+@contextlib.contextmanager
+def masked_batches(
+    recipe: AnalysisRecipe,
+    backbone: keras_hub.models.Backbone,
+    tokenizer: keras_hub.tokenizers.Tokenizer,
+    corpus: Corpus,
+) -> Iterator[tf.data.Dataset]:
+    """Masks a text as when its perplexity is measured.
+
+    Raises:
+        UserError: the text cannot be used, or the model takes none so long.
+    """
+    with pack_text(
+        corpus,
+        tokenizer,
+        sequence_length=input_length(recipe, backbone.max_sequence_length),
+        mask_rate=recipe.mask_rate,
+        limit=recipe.limit,
+    ) as text:
+        yield held_out_batches(
+            text.rows,
+            batch_size=recipe.batch_size,
+            seed=recipe.seed,
+            masking=text.masking,
+        )
+
+
 def read_trained_model(
     recipe: AnalysisRecipe, model: PretrainedModel, corpus: Corpus
 ) -> TextReads:
@@ -90,20 +121,9 @@ def read_trained_model(
     Raises:
         UserError: the text cannot be used.
     """
-    length = input_length(recipe, model.backbone.max_sequence_length)
-    with pack_text(
-        corpus,
-        model.tokenizer,
-        sequence_length=length,
-        mask_rate=recipe.mask_rate,
-        limit=recipe.limit,
-    ) as text:
-        batches = held_out_batches(
-            text.rows,
-            batch_size=recipe.batch_size,
-            seed=recipe.seed,
-            masking=text.masking,
-        )
+    with masked_batches(
+        recipe, model.backbone, model.tokenizer, corpus
+    ) as batches:
         return collect_reads(
             read_backbone(
                 model.backbone, tqdm(batches, "Reading", disable=None)

@@ -47,6 +47,7 @@ def collect_findings(recipe: RecallRecipe) -> dict:
     return {
         "facts": recipe.facts,
         "seconds": recipe.seconds,
+        "num_sub_keys": recipe.num_sub_keys,
         "contenders": contenders,
         "sweep": [
             {

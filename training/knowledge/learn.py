@@ -77,10 +77,7 @@ def learn(
         "seed": trial.seed,
         "facts": facts.num_facts,
         "rates": list(rates),
-        "parameters": sum(
-            int(np.prod(variable.shape))
-            for variable in model.trainable_variables
-        ),
+        "parameters": _count(model.trainable_variables),
         "steps": done,
         "seconds": seconds,
         "exposures": done * recipe.batch_size / facts.num_facts,

@@ -34,7 +34,7 @@ class RecallRecipe:
 
     # Directory of the figures and the report.
     out: pathlib.Path
-    # The proof instead of the ten minutes: all contenders, three seeds, each
+    # The proof instead of a first look: all contenders, three seeds, each
     # with its own best learning rates. Takes hours.
     full: bool = False
 
@@ -176,7 +176,7 @@ class RecallRecipe:
         check_from_0_to_1(self, "warmup_ratio")
         for name in (
             *("contenders", "learning_rates", "memory_learning_rates"),
-            *("sweep_facts", "sweep_sub_keys"),
+            *("sweep_facts", "sweep_sub_keys", "memory_layers"),
         ):
             found = getattr(self, name)
             if not found or len(set(found)) < len(found):

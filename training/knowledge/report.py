@@ -103,10 +103,9 @@ def _draw(findings):
     }
     if findings["sweep"]:
         curves = {}
-        main_size = findings["sweep"][0]["num_sub_keys"]
         for found in findings["sweep"]:
             title = CONTENDERS[found["contender"]].title
-            if found["num_sub_keys"] != main_size:
+            if found["num_sub_keys"] != findings["num_sub_keys"]:
                 title += f", {found['num_sub_keys'] ** 2:,} slots"
             curves.setdefault(title, []).append((found["facts"], found["bits"]))
         figures["capacity"] = plot_capacity(curves)

@@ -18,7 +18,9 @@ def make_tables(findings: dict) -> dict[str, tuple[list[str], list[list[str]]]]:
     if ablated := _ablated(contenders):
         tables["What is left without the memory's contents"] = ablated
     if findings["sweep"]:
-        models, tables_of_slots = _sweep(findings["sweep"])
+        models, tables_of_slots = _sweep(
+            findings["sweep"], findings["num_sub_keys"]
+        )
         tables["More and more facts"] = models
         tables["Larger and larger tables"] = tables_of_slots
     if any(contender["grid"] for contender in contenders.values()):
@@ -93,9 +95,8 @@ def _grid(contenders):
     return ["model", "rates", "recall %"], rows
 
 
-def _sweep(sweep):
+def _sweep(sweep, main_size):
     """Tables of recall: of all models, and of ResM by its number of slots."""
-    main_size = _size_of_contenders(sweep)
     of_models, of_tables = {}, {}
     for found in sweep:
         number, recall = found["facts"], found["recall"]
@@ -106,11 +107,6 @@ def _sweep(sweep):
             title = f"{found['num_sub_keys'] ** 2:,} slots"
             of_tables.setdefault(title, {})[number] = recall
     return _by_facts("model", of_models), _by_facts("ResM", of_tables)
-
-
-def _size_of_contenders(sweep):
-    """Sub-keys of the models that are compared, the first ones of a sweep."""
-    return sweep[0]["num_sub_keys"]
 
 
 def _by_facts(what, found):

@@ -153,7 +153,8 @@ def test_tables():
             *(("resm", 256, 200, 0.2), ("resm", 256, 100, 0.3)),
         )
     ]
-    tables = make_tables({"contenders": {"resm": resm}, "sweep": sweep})
+    findings = {"contenders": {"resm": resm}, "sweep": sweep}
+    tables = make_tables({**findings, "num_sub_keys": 128})
     _, ((*row, bits_each),) = tables["What each model knows"]
     assert row[-2:] == ["90.0 (80.0-95.0)", "2,000"] and bits_each == "2.00"
     _, (row,) = tables["What is left without the memory's contents"]
