@@ -15,9 +15,9 @@ from training.facts.fact_batches import Facts
 from training.fitting.optimizer import make_optimizer
 from training.knowledge.recipe import RecallRecipe
 
-# The deviation of first weights is this over the root of the width. (BERT's is
-# 0.02 whatever the width, which is 0.55 over the root of 768.)
-_GAIN = 0.8
+_TOKENS_STDDEV = 0.1
+_STRONGER = ("value/kernel", "attention_output/kernel")
+_ATTENTION_GAIN = 2.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -97,7 +97,7 @@ def build_model(
     )
     freeze_pooler(backbone)
     model = PKMBertMaskedLM(backbone)
-    _scale_first_weights(model, recipe.hidden_dim)
+    _draw_first_weights(model)
     return model
 
 
@@ -125,19 +125,37 @@ def check_sizes(recipe: RecallRecipe) -> None:
         raise UserError(f"the sizes must fit together: {error}") from error
 
 
-def _scale_first_weights(model: keras.Model, hidden_dim: int) -> None:
-    """Scales first weights so that layers pass on as much as in a wide BERT.
+def _draw_first_weights(model: PKMBertMaskedLM) -> None:
+    """Draws first weights for a narrow model, in place of BERT's.
 
-    With BERT's own, so little of a name reaches the mask of a narrow model that
-    no contender learns anything for a long time.
+    BERT's deviation of 0.02 is made for a width of 768. In a narrow model so
+    little of a name reaches the mask with it that nothing is learned for a
+    long time. Here kernels are drawn as Keras draws them, and two signals are
+    stronger: the tokens, beside positions and segments, which are the same in
+    all examples; and what attention brings, which at first is the mean of all
+    tokens of an example, and so a fraction of what there is at the mask.
     """
-    factor = _GAIN / math.sqrt(hidden_dim) / 0.02
+    width = model.backbone.hidden_dim
     memories = find_memories(model).values()
     of_memories = {id(v) for memory in memories for v in memory.variables}
+    tokens = model.backbone.token_embedding.embeddings
     for variable in model.trainable_variables:
-        is_drawn = variable.name in ("kernel", "embeddings")
-        if is_drawn and id(variable) not in of_memories:
-            variable.assign(factor * variable)
+        if id(variable) in of_memories:
+            continue
+        # Initializers are fresh ones: called twice, they repeat themselves.
+        if variable is tokens:
+            draw = keras.initializers.RandomNormal(stddev=_TOKENS_STDDEV)
+        elif variable.name == "embeddings":
+            draw = keras.initializers.RandomUniform()
+        elif variable.name == "kernel":
+            draw = keras.initializers.GlorotUniform()
+        else:
+            continue
+        # As matrices: those of attention have an axis for the heads, too.
+        drawn = draw((width, math.prod(variable.shape) // width))
+        if variable.path.endswith(_STRONGER):
+            drawn *= _ATTENTION_GAIN
+        variable.assign(keras.ops.reshape(drawn, variable.shape))
 
 
 def compile_model(

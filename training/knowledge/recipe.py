@@ -70,9 +70,9 @@ class RecallRecipe:
     # Width of the feed-forward networks, where they are not widened.
     intermediate_dim: int = 256
     # Layers with a memory, counted from 1.
-    memory_layers: tuple[int, ...] = (2,)
+    memory_layers: tuple[int, ...] = (1,)
     # Sub-keys of each half; the memory has the square of it in slots.
-    num_sub_keys: int = 128
+    num_sub_keys: int = 256
     # Heads of a memory.
     memory_heads: int = 2
     # Slots that a head reads for a token.
@@ -93,7 +93,7 @@ class RecallRecipe:
     # contender gets the one with which it knows most, of a seed of its own.
     learning_rates: tuple[float, ...] = (2e-3,)
     # Learning rates of the memory values, likewise.
-    memory_learning_rates: tuple[float, ...] = (1e-2,)
+    memory_learning_rates: tuple[float, ...] = (3e-2,)
     # Whether the rate of the memory values is constant, or follows the other.
     memory_schedule: Literal["constant", "linear"] = "linear"
     # Share of the steps in which the learning rates rise; then they fall to
@@ -201,7 +201,7 @@ FULL = {
     ),
     "seconds": 420.0,
     "learning_rates": (1e-3, 2e-3, 4e-3),
-    "memory_learning_rates": (5e-3, 1e-2),
+    "memory_learning_rates": (1e-2, 3e-2),
     "seeds": 3,
 }
 

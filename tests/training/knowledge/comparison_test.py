@@ -28,7 +28,7 @@ def test_the_default_has_one_trial_of_each():
     assert [trial.name for trial in all_trials(recipe)] == [
         "plain-24000-facts-seed-0",
         "wide-time-24000-facts-seed-0",
-        "resm-24000-facts-128-sub-keys-seed-0",
+        "resm-24000-facts-256-sub-keys-seed-0",
     ]
     assert recipe.out == pathlib.Path("somewhere")
 
@@ -55,7 +55,7 @@ def test_the_sweep_shares_trials_with_the_comparison():
 
 
 def test_steps_follow_from_the_times():
-    times = StepTimes({"wide-time": 99}, {"plain": 0.1, "resm-128": 0.2})
+    times = StepTimes({"wide-time": 99}, {"plain": 0.1, "resm-256": 0.2})
     recipe = recipe_of("--seconds 60 --contenders plain resm init-resm")
     stages = {
         trial.key: times.stages(recipe, trial) for trial in all_trials(recipe)
@@ -94,8 +94,8 @@ def test_a_plain_model_is_widened_until_it_takes_as_long(monkeypatch):
     times = step_times.measure_step_times(recipe_of())
     seconds = times.seconds
     assert times.widths.keys() == {"wide-time"}
-    assert seconds["wide-time"] == pytest.approx(seconds["resm-128"], rel=0.01)
-    assert seconds["plain"] < 0.7 * seconds["resm-128"]
+    assert seconds["wide-time"] == pytest.approx(seconds["resm-256"], rel=0.01)
+    assert seconds["plain"] < 0.7 * seconds["resm-256"]
 
 
 def test_other_tables_are_timed_in_proportion(monkeypatch):
@@ -103,12 +103,12 @@ def test_other_tables_are_timed_in_proportion(monkeypatch):
     recipe = recipe_of("--sweep facts")
     # As measured when the machine was twice as fast.
     fake = FakeTimer(recipe)
-    fake.add("resm", "resm", 256, 128)
-    times = StepTimes({}, {"resm-128": fake.models["resm"] / 2})
+    fake.add("resm", "resm", 256, 256)
+    times = StepTimes({}, {"resm-256": fake.models["resm"] / 2})
     found = measure_table_times(recipe, times).seconds
     fake.add("large", "resm", 256, 512)
     assert found["resm-512"] == pytest.approx(fake.models["large"] / 2)
-    assert found["resm-128"] == times.seconds["resm-128"]
+    assert found["resm-256"] == times.seconds["resm-256"]
 
 
 def test_a_plain_model_is_widened_to_as_many_parameters():
