@@ -109,7 +109,7 @@ class RecallRecipe:
     # Besides, let numbers of random facts double, and tables grow.
     sweep: Literal["none", "facts"] = "none"
     # Numbers of random facts of the sweep.
-    sweep_facts: tuple[int, ...] = (15_000, 30_000, 60_000, 120_000, 240_000)
+    sweep_facts: tuple[int, ...] = (7_500, 15_000, 30_000, 60_000, 120_000)
     # Sub-keys of ResM's tables in the sweep.
     sweep_sub_keys: tuple[int, ...] = (64, 128, 256, 512)
 
