@@ -199,7 +199,7 @@ FULL = {
         *("plain", "wide-time", "wide-parameters"),
         *("pkm", "resm", "init-resm"),
     ),
-    "seconds": 420.0,
+    "seconds": 480.0,
     "learning_rates": (1e-3, 2e-3, 4e-3),
     "memory_learning_rates": (1e-2, 3e-2),
     "seeds": 3,

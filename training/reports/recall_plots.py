@@ -31,7 +31,7 @@ def plot_recall(curves: Curves) -> Figure:
     axes.set_xlim(left=0)
     axes.set_ylim(0, 1.02)
     axes.yaxis.set_major_formatter(PercentFormatter(1))
-    _legend(axes)
+    _legend(figure)
     return figure
 
 
@@ -50,7 +50,7 @@ def plot_capacity(curves: Curves) -> Figure:
     axes.set_xticks(sorted(numbers))
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
-    _legend(axes)
+    _legend(figure)
     return figure
 
 
@@ -79,5 +79,12 @@ def _draw(axes, curves):
         )
 
 
-def _legend(axes):
-    axes.legend(frameon=False, labelcolor=_INK, fontsize=9)
+def _legend(figure):
+    # Below the axes, where it hides no curve.
+    figure.legend(
+        loc="outside lower center",
+        ncols=2,
+        frameon=False,
+        labelcolor=_INK,
+        fontsize=9,
+    )
