@@ -88,7 +88,7 @@ def test_a_file_of_facts(here, tmp_path):
         ("--facts none.tsv", "--facts must be a number of random facts"),
         ("--facts 9000000", "--facts must be from 1 to 8,388,608"),
         ("--facts unicode --sweep facts", "--sweep facts needs random facts"),
-        ("--memory-top-k 200", "the sizes must fit together: .*top_k"),
+        ("--memory-top-k 300", "the sizes must fit together: .*top_k"),
         ("--memory-layers 3", "the sizes must fit together: .*memory_layers"),
         ("--memory-layers", "--memory-layers must be at least one"),
         ("--seconds 0", "--seconds must be above 0"),

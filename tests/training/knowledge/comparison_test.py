@@ -1,7 +1,9 @@
 """What is compared: trials, widths, steps, and the tables of the findings."""
 
+import itertools
 import pathlib
 
+import numpy as np
 import pytest
 
 from training.facts.random_facts import RandomFacts
@@ -130,6 +132,35 @@ def test_a_plain_model_is_widened_to_as_many_parameters():
     wide = build("ffn", width)
     assert wide.count_params() == pytest.approx(resm.count_params(), rel=1e-3)
     assert width > recipe.intermediate_dim
+
+
+def test_first_weights():
+    """The memory's are its own, the others as the comparison draws them."""
+    recipe = recipe_of("--num-sub-keys 32")
+    model = build_model(
+        recipe,
+        RandomFacts(100),
+        block="resm",
+        intermediate_dim=256,
+        num_sub_keys=32,
+        seed=0,
+    )
+    drawn = {
+        variable.path: variable.numpy()
+        for variable in model.trainable_variables
+        if variable.name in ("kernel", "embeddings", "memory_values")
+    }
+    glorot = (2 / (64 + 64)) ** 0.5
+    for path, deviation in (
+        ("token_embedding/embeddings", 0.1),
+        ("transformer_layer_0/self_attention_layer/key/kernel", glorot),
+        ("transformer_layer_1/self_attention_layer/value/kernel", 2 * glorot),
+        ("transformer_layer_0/product_key_memory/memory_values", 1 / 8),
+    ):
+        assert drawn[path].std() == pytest.approx(deviation, rel=0.05), path
+    for one, other in itertools.combinations(drawn.values(), 2):
+        number = min(one.size, other.size)
+        assert not np.array_equal(one.ravel()[:number], other.ravel()[:number])
 
 
 def result(recall, **others):
