@@ -28,6 +28,7 @@ from keras_pkm.models.text_classifier import PKMRobertaTextClassifier
 from keras_pkm.models.warm_start import WarmStartReport
 from keras_pkm.models.warm_start import copy_matching_weights
 from keras_pkm.probing.memory_probe import MemoryProbe
+from keras_pkm.trainers.freezing import freeze_except_memory
 from keras_pkm.trainers.freezing import freeze_memory
 
 __all__ = [
@@ -51,5 +52,6 @@ __all__ = [
     "RobertaQuestionAnswererPreprocessor",
     "WarmStartReport",
     "copy_matching_weights",
+    "freeze_except_memory",
     "freeze_memory",
 ]

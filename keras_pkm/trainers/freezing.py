@@ -3,6 +3,7 @@
 import keras
 
 from keras_pkm.layers.find_memories import find_memories
+from keras_pkm.layers.product_key_memory import ProductKeyMemory
 
 PARTS = ("values", "keys", "queries")
 
@@ -49,6 +50,63 @@ def freeze_memory(model: keras.Model, parts: tuple[str, ...] = PARTS) -> None:
             f"`parts` must be of {', '.join(map(repr, PARTS))}. Received: "
             f"parts={tuple(parts)!r}, with {', '.join(map(repr, unknown))}."
         )
+    for memory in _built_memories(model):
+        memory.memory_values.trainable = "values" not in parts
+        memory.sub_keys.trainable = "keys" not in parts
+        memory.query_projection.trainable = "queries" not in parts
+        if memory.query_normalization is not None:
+            memory.query_normalization.trainable = "queries" not in parts
+
+
+def freeze_except_memory(model: keras.Model) -> None:
+    """Freezes everything but the values of all memories of a model.
+
+    Training then writes into the tables alone, and with
+    `keras_pkm.optimizers.PKMAdam` only into the rows that a batch reads: this
+    teaches a trained model new facts while most of what it knows stays. Call
+    it before `compile`. `model.trainable = False`, then `model.trainable =
+    True`, makes everything trainable again.
+
+    Batch norms, those of the queries among them, use their moving statistics
+    from now on in training, too, so that the same text reads the same slots.
+    Dropout is not changed.
+
+    Args:
+        model: any Keras model with `keras_pkm.layers.ProductKeyMemory`
+            layers, such as a task of `keras_pkm.models`; it must be built.
+
+    Example:
+
+    >>> model = keras.Sequential(
+    ...     [
+    ...         keras.Input((16,)),
+    ...         keras.layers.Dense(16),
+    ...         keras_pkm.layers.ProductKeyMemory(8, top_k=4, key_dim=8),
+    ...     ]
+    ... )
+    >>> keras_pkm.models.freeze_except_memory(model)
+    >>> [variable.name for variable in model.trainable_variables]
+    ['memory_values']
+
+    References:
+
+    - [Lin et al., 2025](https://arxiv.org/abs/2510.15103), who train only
+      values, too.
+    """
+    memories = _built_memories(model)
+    values = {id(memory.memory_values) for memory in memories}
+    kept = {id(memory) for memory in memories}
+    # Each by itself, from the top down: Keras skips an assignment that changes
+    # nothing, and with it the layers below.
+    for layer in model._flatten_layers():
+        below = {id(part) for part in layer._flatten_layers()}
+        layer.trainable = bool(below & kept)
+    for variable in model.variables:
+        variable.trainable = id(variable) in values
+
+
+def _built_memories(model: keras.Model) -> list[ProductKeyMemory]:
+    """The memories of a model, which must have some, all built."""
     memories = find_memories(model)
     if not memories:
         raise ValueError(
@@ -61,11 +119,7 @@ def freeze_memory(model: keras.Model, parts: tuple[str, ...] = PARTS) -> None:
                 f"`model` must be built before '{memory.name}' is frozen. Call "
                 "it, or `model.build(input_shape)`."
             )
-        memory.memory_values.trainable = "values" not in parts
-        memory.sub_keys.trainable = "keys" not in parts
-        memory.query_projection.trainable = "queries" not in parts
-        if memory.query_normalization is not None:
-            memory.query_normalization.trainable = "queries" not in parts
+    return list(memories.values())
 
 
 def freeze_pooler(backbone: keras.Model) -> None:

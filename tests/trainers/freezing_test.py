@@ -1,8 +1,12 @@
+import keras
 import keras_hub
 import numpy as np
 import pytest
 
+from keras_pkm.layers import ProductKeyMemory
+from keras_pkm.layers.find_memories import find_memories
 from keras_pkm.models import PKMBertTextClassifier
+from keras_pkm.models import freeze_except_memory
 from keras_pkm.models import freeze_memory
 from keras_pkm.optimizers import PKMAdam
 from tests.contracts import fresh_rng
@@ -74,3 +78,73 @@ def test_wrong_parts_and_models():
         freeze_memory(tiny_backbone(memory_layers=()))
     with pytest.raises(ValueError, match="a `BertBackbone` without one"):
         freeze_memory(keras_hub.models.BertBackbone(**SIZES))
+
+
+class Around(keras.layers.Layer):
+    """A user's layer, with a weight of its own beside a memory."""
+
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.memory = ProductKeyMemory(8, top_k=4, key_dim=8)
+        self.norm = keras.layers.BatchNormalization()
+
+    def build(self, shape):
+        self.scale = self.add_weight(shape=(), initializer="ones", name="scale")
+        self.memory.build(shape)
+        self.norm.build(shape)
+
+    def call(self, inputs):
+        return self.norm(inputs + self.scale * self.memory(inputs))
+
+
+def own_model():
+    inner = keras.Sequential([keras.Input((16,)), Around()])
+    inputs = keras.Input((16,))
+    x = keras.layers.Dense(16)(inputs)
+    return keras.Model(inputs, keras.layers.Dense(2)(inner(x)))
+
+
+def task():
+    return PKMBertTextClassifier(tiny_backbone(), num_classes=2)
+
+
+@pytest.mark.parametrize("make", [own_model, task])
+def test_all_but_the_values_stay_bit_for_bit(make):
+    model = make()
+    # As a user may have left it.
+    model.layers[-1].trainable = False
+    model.layers[-2].trainable = False
+    freeze_except_memory(model)
+    memories = find_memories(model).values()
+    assert {id(v) for v in model.trainable_variables} == {
+        id(memory.memory_values) for memory in memories
+    }
+    before = {v.path: v.numpy() for v in model.weights}
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    model.compile(PKMAdam(1e-2, 1e-1), loss=loss, run_eagerly=True)
+    rng = fresh_rng()
+    inputs = features(rng) if make is task else rng.normal(size=(8, 16))
+    model.fit(inputs, rng.integers(0, 2, 8), shuffle=False, verbose=0)
+    for variable in model.weights:
+        changed = ~np.equal(before[variable.path], variable.numpy())
+        if variable.name != "memory_values":
+            assert not changed.any(), variable.path
+        else:
+            assert 0 < changed.any(axis=1).mean() < 1
+    assert all(
+        not layer.trainable
+        for layer in model._flatten_layers()
+        if isinstance(layer, keras.layers.BatchNormalization)
+    )
+    model.trainable = False
+    model.trainable = True
+    assert any(v.name == "sub_keys" for v in model.trainable_variables)
+
+
+def test_except_memory_says_what_is_wrong():
+    with pytest.raises(ValueError, match="a `BertBackbone` without one"):
+        freeze_except_memory(keras_hub.models.BertBackbone(**SIZES))
+    with pytest.raises(ValueError, match="`model` must be built before"):
+        freeze_except_memory(
+            keras.Sequential([ProductKeyMemory(8, top_k=4, key_dim=8)])
+        )
