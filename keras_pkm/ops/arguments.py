@@ -57,3 +57,17 @@ def finite(name: str, value: Any, least: float = -math.inf) -> float:
             f"Received: {name}={value!r}."
         )
     return float(value)
+
+
+def one_of(name: str, value: Any, options: tuple[str, ...]) -> str:
+    """Returns the value of an argument that must be one of some strings.
+
+    Raises:
+        ValueError: it is none of them.
+    """
+    if value not in options:
+        listed = " or ".join(f'"{option}"' for option in options)
+        raise ValueError(
+            f"`{name}` must be {listed}. Received: {name}={value!r}."
+        )
+    return str(value)

@@ -2,14 +2,23 @@
 
 from collections.abc import Sequence
 from typing import Any
-from typing import TypeAlias
 
 import keras
+import numpy as np
 import tensorflow as tf
 from keras import ops
 
-from keras_pkm.ops.arguments import finite
-from keras_pkm.optimizers.rate_multiple import parse_multiple
+from keras_pkm.ops.arguments import one_of
+from keras_pkm.optimizers.chosen_slots import assign_chosen_slots
+from keras_pkm.optimizers.chosen_slots import keep_chosen
+from keras_pkm.optimizers.chosen_slots import make_chosen_slots
+from keras_pkm.optimizers.memory_rate import Schedule
+from keras_pkm.optimizers.memory_rate import make_rate
+from keras_pkm.optimizers.memory_rate import parse_multiple
+from keras_pkm.optimizers.memory_rate import serialize_rate
+from keras_pkm.optimizers.row_rules import RULES
+from keras_pkm.optimizers.row_rules import adam_rule
+from keras_pkm.optimizers.row_rules import sgd_rule
 from keras_pkm.optimizers.row_sparse import Gradient
 from keras_pkm.optimizers.row_sparse import all_finite
 from keras_pkm.optimizers.row_sparse import clip
@@ -20,8 +29,6 @@ from keras_pkm.optimizers.unsupported import UNSUPPORTED
 from keras_pkm.optimizers.unsupported import refuse
 from keras_pkm.optimizers.variable_groups import check_pattern
 from keras_pkm.optimizers.variable_groups import group_variables
-
-_Schedule: TypeAlias = keras.optimizers.schedules.LearningRateSchedule
 
 
 @keras.saving.register_keras_serializable("keras_pkm")
@@ -70,6 +77,12 @@ class PKMAdam(keras.optimizers.Adam):
             summed over replicas: `"sparse"` sends the rows that each replica
             read, `"dense"` the whole table, which is less once all replicas
             together read more rows than it has. Defaults to `"sparse"`.
+        memory_rule: str, `"adam"`, or `"sgd"` for values ← values - rate · g,
+            which forgets less when a trained model is taught new facts
+            (Lin et al., 2025). Defaults to `"adam"`.
+        only_chosen_slots: bool. Whether only those slots are trained that
+            `choose_slots` names; none before. All other rows of values stay as
+            they are, bit for bit. Defaults to `False`.
         name: str. Defaults to `"pkm_adam"`.
 
     Example:
@@ -86,12 +99,13 @@ class PKMAdam(keras.optimizers.Adam):
     - [Kim and Jung, 2020](https://arxiv.org/abs/2010.03881), section 4.1
     - [Lample et al., 2019](https://arxiv.org/abs/1907.05242), section 4.1
     - [Kingma and Ba, 2014](https://arxiv.org/abs/1412.6980)
+    - [Lin et al., 2025](https://arxiv.org/abs/2510.15103)
     """
 
     def __init__(
         self,
-        learning_rate: float | _Schedule = 1e-4,
-        memory_learning_rate: float | str | _Schedule = 1e-3,
+        learning_rate: float | Schedule = 1e-4,
+        memory_learning_rate: float | str | Schedule = 1e-3,
         beta_1: float = 0.9,
         beta_2: float = 0.999,
         epsilon: float = 1e-7,
@@ -101,6 +115,8 @@ class PKMAdam(keras.optimizers.Adam):
         global_clipnorm: float | None = None,
         memory_pattern: str | None = r"(^|/)memory_values$",
         reduction: str = "sparse",
+        memory_rule: str = "adam",
+        only_chosen_slots: bool = False,
         name: str = "pkm_adam",
         **kwargs: Any,
     ):
@@ -116,59 +132,30 @@ class PKMAdam(keras.optimizers.Adam):
             global_clipnorm=global_clipnorm,
             name=name,
         )
-        if reduction not in ("sparse", "dense"):
-            raise ValueError(
-                '`reduction` must be "sparse" or "dense". '
-                f"Received: reduction={reduction!r}."
-            )
         self.memory_pattern = check_pattern(memory_pattern)
-        self.reduction = reduction
+        self.reduction = one_of("reduction", reduction, ("sparse", "dense"))
+        self.memory_rule = one_of("memory_rule", memory_rule, RULES)
         self._not_decayed: tuple[Any, Any] = ((), None)
-        self._memory_multiple = parse_multiple(memory_learning_rate)
-        self._memory_learning_rate = self._rate(memory_learning_rate)
-
-    def _rate(
-        self, rate: float | dict[str, Any] | _Schedule
-    ) -> keras.Variable | _Schedule:
-        """A number as a variable that can be set, all others as they are."""
-        if self._memory_multiple is not None:
-            return rate
-        if isinstance(rate, dict):
-            rate = keras.saving.deserialize_keras_object(rate)
-        if isinstance(rate, keras.optimizers.schedules.LearningRateSchedule):
-            return rate
-        if not isinstance(rate, float):
-            raise ValueError(
-                "`memory_learning_rate` must be a float or a "
-                "`LearningRateSchedule`. Received: "
-                f"memory_learning_rate={rate!r}."
-            )
-        variable = keras.Variable(
-            finite("memory_learning_rate", rate, least=0),
-            name="memory_learning_rate",
-            dtype="float32",
-            trainable=False,
-            aggregation="only_first_replica",
-        )
-        self._track_variable(variable)
-        return variable
+        self._memory_learning_rate = make_rate(memory_learning_rate)
+        if isinstance(self._memory_learning_rate, keras.Variable):
+            self._track_variable(self._memory_learning_rate)
+        self.only_chosen_slots = only_chosen_slots
+        self._chosen: dict[str, keras.Variable] = {}
 
     @property
     def memory_learning_rate(self) -> keras.Variable | tf.Tensor:
         """The value tables' learning rate at the current step."""
-        if self._memory_multiple is not None:
-            return self.learning_rate * self._memory_multiple
-        if callable(self._memory_learning_rate):
-            return self._memory_learning_rate(self._iterations)
-        return self._memory_learning_rate
+        rate = self._memory_learning_rate
+        if (multiple := parse_multiple(rate)) is not None:
+            return self.learning_rate * multiple
+        return rate(self._iterations) if callable(rate) else rate
 
     @memory_learning_rate.setter
     def memory_learning_rate(self, rate: float) -> None:
         if not isinstance(self._memory_learning_rate, keras.Variable):
             raise TypeError(
                 "`memory_learning_rate` is a schedule, or a multiple, and "
-                "cannot be set. Give the optimizer a float to be able to set "
-                "it."
+                "cannot be set: give the optimizer a float instead."
             )
         self._memory_learning_rate.assign(rate)
 
@@ -184,6 +171,23 @@ class PKMAdam(keras.optimizers.Adam):
             [*var_list, *groups["memory"], *groups["not decayed"]], var_names
         )
         super().build(variables)
+        if self.only_chosen_slots:
+            for values in groups["memory"]:
+                chosen = make_chosen_slots(values)
+                self._track_variable(chosen)
+                self._chosen[self._var_key(values)] = chosen
+
+    def choose_slots(
+        self, values: keras.Variable, slots: Sequence[int] | np.ndarray
+    ) -> None:
+        """Chooses the slots of a memory to train, in place of those before.
+
+        Args:
+            values: the value table, `memory.memory_values`.
+            slots: integers, the slots' numbers.
+        """
+        key = self._var_key(values)
+        assign_chosen_slots(self._chosen.get(key), values, slots)
 
     def _is_memory(self, variable: keras.Variable | tf.Variable) -> bool:
         return self._var_key(variable) in self._memory_keys
@@ -202,15 +206,18 @@ class PKMAdam(keras.optimizers.Adam):
     ) -> None:
         """Sums over replicas, clips, and updates, unless a NaN is among it.
 
-        Keras clips before it sums over replicas, which gives another result on
-        two devices than on one. As the sums are the same on all replicas, so
-        is the decision to skip.
+        Keras clips before it sums, which gives another result on two devices
+        than on one. All replicas have the same sums, and so decide alike.
         """
         grads = reduce_gradients(
             grads,
             [self._is_memory(variable) for variable in trainable_variables],
             self.reduction,
         )
+        grads = [
+            keep_chosen(grad, self._chosen.get(self._var_key(variable)))
+            for grad, variable in zip(grads, trainable_variables)
+        ]
         finite = all_finite(grads)
         grads = clip(grads, self.clipnorm, self.global_clipnorm, self.clipvalue)
         tf.__internal__.distribute.interim.maybe_merge_call(
@@ -266,21 +273,17 @@ class PKMAdam(keras.optimizers.Adam):
         if not self._is_memory(variable):
             super().update_step(gradient, variable, learning_rate)
             return
+        rate = ops.cast(self.memory_learning_rate, "float32")
+        if self.memory_rule == "sgd":
+            update_read_rows((variable,), gradient, sgd_rule(rate))
+            return
         index = self._get_variable_index(variable)
         momentums = replica_component(self._momentums[index].value)
         velocities = replica_component(self._velocities[index].value)
         step = tf.cast(self._iterations + 1, "float32")
-        rate = ops.cast(self.memory_learning_rate, "float32")
         alpha = rate * tf.sqrt(1 - self.beta_2**step) / (1 - self.beta_1**step)
-
-        def update(
-            gradient: tf.Tensor, values: tf.Tensor, m: tf.Tensor, v: tf.Tensor
-        ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-            m += (gradient - m) * (1 - self.beta_1)
-            v += (tf.square(gradient) - v) * (1 - self.beta_2)
-            return values - alpha * m / (tf.sqrt(v) + self.epsilon), m, v
-
-        update_read_rows((variable, momentums, velocities), gradient, update)
+        rule = adam_rule(alpha, self.beta_1, self.beta_2, self.epsilon)
+        update_read_rows((variable, momentums, velocities), gradient, rule)
 
     def get_config(self) -> dict[str, Any]:
         config = super().get_config()
@@ -289,11 +292,9 @@ class PKMAdam(keras.optimizers.Adam):
         rate = self._memory_learning_rate
         return {
             **config,
-            "memory_learning_rate": (
-                float(rate.numpy())
-                if isinstance(rate, keras.Variable)
-                else keras.saving.serialize_keras_object(rate)
-            ),
+            "memory_learning_rate": serialize_rate(rate),
             "memory_pattern": self.memory_pattern,
             "reduction": self.reduction,
+            "memory_rule": self.memory_rule,
+            "only_chosen_slots": self.only_chosen_slots,
         }

@@ -13,6 +13,6 @@ def table(values):
 def slices(rows, values, shape):
     return tf.IndexedSlices(
         tf.constant(values, "float32"),
-        tf.constant(rows, "int32"),
+        tf.convert_to_tensor(rows, "int32"),
         tf.constant(shape),
     )

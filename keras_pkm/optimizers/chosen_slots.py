@@ -1,0 +1,75 @@
+"""The slots of a memory that may be trained, as a variable of an optimizer."""
+
+from collections.abc import Sequence
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from keras_pkm.optimizers.row_sparse import Gradient
+from keras_pkm.optimizers.row_update import replica_component
+
+
+def make_chosen_slots(values: keras.Variable) -> keras.Variable:
+    """Returns a variable that chooses none of a value table's slots yet."""
+    return keras.Variable(
+        np.zeros(values.shape[0], "bool"),
+        name="chosen_slots",
+        dtype="bool",
+        trainable=False,
+        aggregation="only_first_replica",
+    )
+
+
+def assign_chosen_slots(
+    chosen: keras.Variable | None,
+    values: keras.Variable,
+    slots: Sequence[int] | np.ndarray,
+) -> None:
+    """Chooses slots, in place of those that were chosen.
+
+    Args:
+        chosen: As `make_chosen_slots` has made it; `None` if it has not.
+        values: The value table.
+        slots: Numbers of slots.
+    """
+    if chosen is None:
+        raise ValueError(
+            "`values` must be a value table of an optimizer that was made with "
+            "`only_chosen_slots=True` and has been built. Received: "
+            f"values={values.path!r}, which is none."
+        )
+    (num_slots,) = chosen.shape
+    slots = np.asarray(slots)
+    if slots.size and (
+        slots.dtype.kind not in "iu"
+        or slots.min() < 0
+        or slots.max() >= num_slots
+    ):
+        raise ValueError(
+            f"`slots` must be integers from 0 to {num_slots - 1}, the slots of "
+            f"this memory. Received: {slots!r}."
+        )
+    mask = np.zeros(num_slots, "bool")
+    mask[slots.astype("int64")] = True
+    chosen.assign(mask)
+
+
+def keep_chosen(gradient: Gradient, chosen: keras.Variable | None) -> Gradient:
+    """Returns a gradient without the rows that are not chosen.
+
+    They become zero, which the update takes for not read.
+
+    Args:
+        gradient: A table's as slices, with each row at most once.
+        chosen: As `make_chosen_slots` has made it; `None` for a variable all
+            of which is trained.
+    """
+    if chosen is None:
+        return gradient
+    kept = tf.gather(replica_component(chosen.value), gradient.indices)
+    return tf.IndexedSlices(
+        tf.where(kept[:, None], gradient.values, 0),
+        gradient.indices,
+        gradient.dense_shape,
+    )

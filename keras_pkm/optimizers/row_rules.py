@@ -1,0 +1,45 @@
+"""How rows of a value table follow from their gradients."""
+
+from collections.abc import Callable
+
+import tensorflow as tf
+
+RULES = ("adam", "sgd")
+
+#: Takes gradients, and the rows of each table; returns the tables' new rows.
+RowRule = Callable[..., tuple[tf.Tensor, ...]]
+
+
+def adam_rule(
+    alpha: tf.Tensor, beta_1: float, beta_2: float, epsilon: float
+) -> RowRule:
+    """Returns Adam's rule, for rows of values, momentums and velocities.
+
+    Args:
+        alpha: The rate, corrected for the bias of the first steps.
+        beta_1: Decay of momentums.
+        beta_2: Decay of velocities.
+        epsilon: Added to the root of velocities.
+    """
+
+    def update(
+        gradient: tf.Tensor, values: tf.Tensor, m: tf.Tensor, v: tf.Tensor
+    ) -> tuple[tf.Tensor, ...]:
+        m += (gradient - m) * (1 - beta_1)
+        v += (tf.square(gradient) - v) * (1 - beta_2)
+        return values - alpha * m / (tf.sqrt(v) + epsilon), m, v
+
+    return update
+
+
+def sgd_rule(rate: tf.Tensor) -> RowRule:
+    """Returns the rule of plain gradient descent, for rows of values alone.
+
+    Args:
+        rate: The learning rate.
+    """
+
+    def update(gradient: tf.Tensor, values: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        return (values - rate * gradient,)
+
+    return update
