@@ -214,11 +214,11 @@ class PKMAdam(keras.optimizers.Adam):
             [self._is_memory(variable) for variable in trainable_variables],
             self.reduction,
         )
+        finite = all_finite(grads)
         grads = [
             keep_chosen(grad, self._chosen.get(self._var_key(variable)))
             for grad, variable in zip(grads, trainable_variables)
         ]
-        finite = all_finite(grads)
         grads = clip(grads, self.clipnorm, self.global_clipnorm, self.clipvalue)
         tf.__internal__.distribute.interim.maybe_merge_call(
             self._update_unless_skipped,

@@ -110,7 +110,7 @@ def _built_memories(model: keras.Model) -> list[ProductKeyMemory]:
     memories = find_memories(model)
     if not memories:
         raise ValueError(
-            "`model` must have a memory to freeze. Received: a "
+            "`model` must have a memory. Received: a "
             f"`{type(model).__name__}` without one."
         )
     for memory in memories.values():

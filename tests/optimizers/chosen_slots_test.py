@@ -70,6 +70,16 @@ def test_clipping_counts_only_chosen_slots():
     np.testing.assert_allclose(values, [[-3, -4], [0, 0], [0, 0]], rtol=1e-6)
 
 
+def test_a_bad_gradient_of_another_slot_skips_the_step():
+    values = table(np.zeros((3, 2)))
+    optimizer = PKMAdam(1.0, 1.0, only_chosen_slots=True)
+    optimizer.build([values])
+    optimizer.choose_slots(values, [0])
+    optimizer.apply([slices([0, 1], [[3, 4], [np.nan, 0]], (3, 2))])
+    np.testing.assert_array_equal(values, np.zeros((3, 2)))
+    assert optimizer.iterations == 0
+
+
 def test_two_devices_train_the_chosen_slots(mirrored):
     """Each device reads its own slots; what changes on one does on both."""
     with mirrored.scope():
