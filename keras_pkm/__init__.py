@@ -8,6 +8,7 @@ from keras_pkm import metrics
 from keras_pkm import models
 from keras_pkm import ops
 from keras_pkm import optimizers
+from keras_pkm import teaching
 from keras_pkm.version import __version__
 
 __all__ = [
@@ -19,4 +20,5 @@ __all__ = [
     "models",
     "ops",
     "optimizers",
+    "teaching",
 ]

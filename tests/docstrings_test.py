@@ -20,6 +20,7 @@ NAMES = [
         "models",
         "ops",
         "optimizers",
+        "teaching",
     )
     for name in getattr(keras_pkm, package).__all__
 ]

@@ -50,7 +50,11 @@ class RunDirectory:
     - `results.json`, `results.md`: the final figures;
     - `checksums.json`: of these files; presets and `data/` have their own;
     - `held_out_losses.npz`: of each held-out row the sum of -ln p and the
-      number of predicted tokens, `nll` and `tokens`.
+      number of predicted tokens, `nll` and `tokens`;
+    - `document_frequencies.npz`: in how many batches of the training text each
+      slot is read, as `keras_pkm.teaching.SlotImportance` keeps it;
+    - `patch.safetensors`: of a run that was taught, what was written into its
+      memories.
 
     Args:
         root: path of the directory.
@@ -71,6 +75,8 @@ class RunDirectory:
         self.results = self.root / "results.json"
         self.results_table = self.root / "results.md"
         self.held_out_losses = self.root / "held_out_losses.npz"
+        self.document_frequencies = self.root / "document_frequencies.npz"
+        self.patch = self.root / "patch.safetensors"
 
     def stage_checkpoints(self, label: str) -> pathlib.Path:
         """Returns the directory of a stage's checkpoints."""
@@ -147,7 +153,10 @@ class RunDirectory:
         """
         write_whole(self.results_table, f"{table}\n")
         write_json(self.results, results)
-        finished = [self.results, self.results_table, self.held_out_losses]
+        finished = [
+            *(self.results, self.results_table, self.held_out_losses),
+            *(self.document_frequencies, self.patch),
+        ]
         logs = (path for path in self.logs.rglob("*") if path.is_file())
         record_checksums(
             self.root, [path for path in (*finished, *logs) if path.exists()]

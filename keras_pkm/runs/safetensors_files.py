@@ -1,0 +1,59 @@
+"""Files of named arrays and facts about them, as `safetensors` writes them."""
+
+import pathlib
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from keras_pkm.runs.whole_files import replacing_file
+
+
+def write_safetensors(
+    path: pathlib.Path,
+    arrays: Mapping[str, np.ndarray],
+    facts: Mapping[str, str],
+) -> None:
+    """Writes arrays to a `.safetensors` file, whole or not at all.
+
+    Args:
+        path: The file.
+        arrays: The arrays by their names.
+        facts: What else the file says.
+    """
+    numpy_files, _ = _import()
+    whole = {name: np.ascontiguousarray(each) for name, each in arrays.items()}
+    with replacing_file(path) as partial:
+        numpy_files.save_file(whole, partial, dict(facts))
+
+
+def read_safetensors(
+    path: pathlib.Path,
+) -> tuple[dict[str, np.ndarray], dict[str, str]]:
+    """Returns the arrays of a `.safetensors` file, and what else it says.
+
+    Raises:
+        ValueError: it cannot be read, or is no such file.
+    """
+    _, safetensors = _import()
+    try:
+        with safetensors.safe_open(path, "np") as file:
+            arrays = {name: file.get_tensor(name) for name in file.keys()}
+            return arrays, file.metadata() or {}
+    except (OSError, safetensors.SafetensorError) as error:
+        raise ValueError(
+            f"'{path}' must be a file that `safetensors` wrote, but cannot be "
+            f"read ({error}): put back a copy of it"
+        ) from error
+
+
+def _import() -> tuple[Any, Any]:
+    try:
+        import safetensors
+        import safetensors.numpy
+    except ImportError as error:
+        raise ImportError(
+            "Patches of memories need the package `safetensors`. Install it "
+            "with `pip install safetensors`."
+        ) from error
+    return safetensors.numpy, safetensors

@@ -1,0 +1,7 @@
+"""Teaches a trained model by writing into its memories alone."""
+
+from keras_pkm.teaching.memory_patch import MemoryPatch
+from keras_pkm.teaching.memory_teacher import MemoryTeacher
+from keras_pkm.teaching.slot_importance import SlotImportance
+
+__all__ = ["MemoryPatch", "MemoryTeacher", "SlotImportance"]

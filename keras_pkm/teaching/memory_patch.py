@@ -1,0 +1,208 @@
+"""What was written into the memories of a model, to apply and to revert."""
+
+import dataclasses
+import hashlib
+import os
+import pathlib
+from collections.abc import Mapping
+from typing import Literal
+from typing import TypeAlias
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from keras_pkm.layers.find_memories import find_memories
+from keras_pkm.teaching.patch_file import read_patch
+from keras_pkm.teaching.patch_file import write_patch
+from keras_pkm.teaching.row_changes import RowChanges
+
+Done: TypeAlias = Literal["applied", "reverted"]
+
+
+@dataclasses.dataclass(frozen=True)
+class MemoryPatch:
+    """The rows of value tables that teaching has changed, before and after.
+
+    A patch fits the model that was taught, and copies of it. It replaces rows
+    only where all present ones are, bit for bit, those that it expects: it is
+    applied once, and patches that share rows are reverted in reverse order.
+
+    Attributes:
+        memories: dict. `RowChanges` of each memory that has been changed, by
+            its number, as `keras_pkm.models.MemoryProbe` counts them.
+        num_slots: dict. The slots of each memory.
+        other_weights: str. The SHA-256 sum of all weights of the model but the
+            value tables.
+
+    Example:
+
+    >>> model = keras.Sequential(
+    ...     [
+    ...         keras.Input((16,)),
+    ...         keras_pkm.layers.ProductKeyMemory(8, top_k=4, key_dim=8),
+    ...     ]
+    ... )
+    >>> x, y = np.random.normal(size=(2, 5, 16))
+    >>> teacher = keras_pkm.teaching.MemoryTeacher(
+    ...     model, loss=keras.losses.MeanSquaredError()
+    ... )
+    >>> teacher.teach([(x, y)], steps=1)
+    1
+    >>> patch = teacher.make_patch()
+    >>> 0 < patch.num_rows <= 64
+    True
+    >>> patch.revert(model)
+    >>> patch.apply(model)
+    """
+
+    memories: Mapping[int, RowChanges]
+    num_slots: Mapping[int, int]
+    other_weights: str
+
+    @classmethod
+    def since(
+        cls, start: Mapping[int, np.ndarray], model: keras.Model
+    ) -> "MemoryPatch":
+        """Returns what has changed in the memories of a model.
+
+        Args:
+            start: The value tables before, as of `copy_tables`.
+            model: The model now.
+        """
+        changes = {
+            number: RowChanges.between(start[number], now)
+            for number, now in copy_tables(model).items()
+        }
+        return cls(
+            {number: each for number, each in changes.items() if len(each)},
+            count_slots(model),
+            fingerprint(model),
+        )
+
+    @property
+    def num_rows(self) -> int:
+        """The number of rows that it changes, in all memories."""
+        return sum(len(each) for each in self.memories.values())
+
+    def apply(self, model: keras.Model) -> None:
+        """Writes the rows as they were after teaching.
+
+        Args:
+            model: the model that was taught, as it was before, or a copy.
+
+        Raises:
+            ValueError: it is another model, or its rows are not those that
+                the patch expects. Nothing is changed then.
+        """
+        self._replace(model, "applied")
+
+    def revert(self, model: keras.Model) -> None:
+        """Writes the rows as they were before teaching.
+
+        Args:
+            model: a model to which the patch has been applied.
+
+        Raises:
+            ValueError: as of `apply`.
+        """
+        self._replace(model, "reverted")
+
+    def changes(self, done: Done) -> dict[int, RowChanges]:
+        """Returns the `RowChanges` of each memory, in one direction."""
+        if done == "applied":
+            return dict(self.memories)
+        return {n: each.reversed() for n, each in self.memories.items()}
+
+    def check_model(
+        self, num_slots: Mapping[int, int], other_weights: str
+    ) -> None:
+        """Checks whether a model is the one that was taught, or a copy.
+
+        Args:
+            num_slots: The slots of each of its memories.
+            other_weights: Its `fingerprint`.
+
+        Raises:
+            ValueError: it is another one.
+        """
+        if dict(num_slots) != dict(self.num_slots):
+            raise ValueError(
+                "A patch must be for a model with the same memories. Received: "
+                f"a patch for memories whose numbers and slots are "
+                f"{dict(self.num_slots)}, and a model with "
+                f"{dict(num_slots) or 'none'}."
+            )
+        if other_weights != self.other_weights:
+            raise ValueError(
+                "A patch must be for the model that was taught, or a copy of "
+                "it. Received: a model whose other weights differ, such as "
+                "one that has been trained further."
+            )
+
+    def _replace(self, model: keras.Model, done: Done) -> None:
+        self.check_model(count_slots(model), fingerprint(model))
+        memories = find_memories(model)
+        changes = self.changes(done)
+        for number, each in changes.items():
+            present = tf.gather(memories[number].memory_values, each.slots)
+            each.check(present.numpy(), number, done)
+        for number, each in changes.items():
+            memories[number].memory_values.value.scatter_nd_update(
+                each.slots[:, None], each.new
+            )
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the patch to a file, which holds all bits.
+
+        Args:
+            path: the file, `.safetensors`, which is replaced if it is there.
+                Needs the package `safetensors`.
+        """
+        write_patch(
+            pathlib.Path(path),
+            self.memories,
+            self.num_slots,
+            self.other_weights,
+        )
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> "MemoryPatch":
+        """Reads what `save` wrote.
+
+        Args:
+            path: the file.
+
+        Raises:
+            ValueError: the file cannot be read, or is another one.
+        """
+        return cls(*read_patch(pathlib.Path(path)))
+
+
+def copy_tables(model: keras.Model) -> dict[int, np.ndarray]:
+    """Returns copies of a model's value tables, by the memories' numbers."""
+    return {
+        number: np.array(memory.memory_values)
+        for number, memory in find_memories(model).items()
+    }
+
+
+def count_slots(model: keras.Model) -> dict[int, int]:
+    """Returns the slots of a model's memories, by their numbers."""
+    return {n: memory.num_slots for n, memory in find_memories(model).items()}
+
+
+def fingerprint(model: keras.Model) -> str:
+    """Returns the SHA-256 sum of all weights of a model but the value tables.
+
+    It follows from their order, shapes and bits, not from their names.
+    """
+    memories = find_memories(model).values()
+    tables = {id(memory.memory_values) for memory in memories}
+    digest = hashlib.sha256()
+    for weight in model.weights:
+        if id(weight) not in tables:
+            array = np.ascontiguousarray(weight)
+            digest.update(f"{array.dtype.name}{array.shape}".encode())
+            digest.update(array.tobytes())
+    return digest.hexdigest()

@@ -1,0 +1,89 @@
+"""The file of a patch: rows before and after, bit for bit."""
+
+import json
+import pathlib
+from collections.abc import Mapping
+
+import numpy as np
+
+from keras_pkm.runs.safetensors_files import read_safetensors
+from keras_pkm.runs.safetensors_files import write_safetensors
+from keras_pkm.teaching.row_changes import RowChanges
+
+_FORMAT = "keras_pkm memory patch 1"
+_PARTS = ("slots", "old", "new")
+
+
+def write_patch(
+    path: pathlib.Path,
+    memories: Mapping[int, RowChanges],
+    num_slots: Mapping[int, int],
+    other_weights: str,
+) -> None:
+    """Writes a patch, whole or not at all.
+
+    Args:
+        path: The file.
+        memories: The changes of each memory.
+        num_slots: The slots of each memory.
+        other_weights: The fingerprint of all other weights.
+    """
+    arrays = {
+        f"{number}.{part}": getattr(changes, part)
+        for number, changes in memories.items()
+        for part in _PARTS
+    }
+    facts = {
+        "format": _FORMAT,
+        "num_slots": json.dumps(dict(num_slots)),
+        "other_weights": other_weights,
+    }
+    write_safetensors(path, arrays, facts)
+
+
+def read_patch(
+    path: pathlib.Path,
+) -> tuple[dict[int, RowChanges], dict[int, int], str]:
+    """Returns what `write_patch` wrote: changes, slots and fingerprint.
+
+    Raises:
+        ValueError: the file cannot be read, or is no patch.
+    """
+    arrays, facts = read_safetensors(path)
+    if facts.get("format") != _FORMAT:
+        raise ValueError(
+            f"'{path}' must be a file of `MemoryPatch.save`, whose format is "
+            f"'{_FORMAT}'. Received: '{facts.get('format')}'."
+        )
+    try:
+        num_slots = {
+            int(number): int(count)
+            for number, count in json.loads(facts["num_slots"]).items()
+        }
+        memories = _read_changes(arrays, num_slots)
+        return memories, num_slots, facts["other_weights"]
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise ValueError(
+            f"'{path}' must hold a whole patch, but contradicts itself "
+            f"({error}): put back a copy of it"
+        ) from error
+
+
+def _read_changes(
+    arrays: dict[str, np.ndarray], num_slots: dict[int, int]
+) -> dict[int, RowChanges]:
+    memories = {}
+    for number in sorted({int(name.split(".")[0]) for name in arrays}):
+        slots, old, new = (arrays[f"{number}.{part}"] for part in _PARTS)
+        is_whole = (
+            slots.dtype == "int64"
+            and old.dtype == new.dtype == "float32"
+            and old.shape == new.shape == (*slots.shape, old.shape[-1])
+            and slots.ndim == 1
+            and (np.diff(slots, prepend=-1) > 0).all()
+            and (slots < num_slots[number]).all()
+        )
+        if not is_whole:
+            raise ValueError(f"the rows of memory {number}")
+        memories[number] = RowChanges(slots, old, new)
+    return memories

@@ -1,0 +1,214 @@
+"""Which slots belong to one text rather than to all: TF-IDF of slots."""
+
+import os
+import pathlib
+from collections.abc import Iterable
+from collections.abc import Mapping
+from typing import Any
+
+import keras
+import numpy as np
+
+from keras_pkm.probing.memory_probe import MemoryProbe
+from keras_pkm.runs.array_files import read_arrays
+from keras_pkm.runs.array_files import write_arrays
+
+_BATCHES = "num_batches"
+_MEMORY = "memory_"
+
+
+class SlotImportance:
+    """Scores slots by how much they belong to some text rather than to all.
+
+    Some batches of what a model was trained on are its background. A slot that
+    a new text reads often, and the background in few of its batches, belongs
+    to the new text: to change its values changes little else. With c(i), the
+    reads of slot i by the new text, and df(i), the number of the B batches of
+    the background that read it, its importance is
+
+        c(i) / Σ c · ln((B + 1) / (df(i) + 1))
+
+    Args:
+        num_batches: int. B, the batches of the background.
+        document_frequencies: dict. From the number of each memory, as
+            `keras_pkm.models.MemoryProbe` counts them, to df, an int array of
+            shape `(num_slots,)`.
+
+    Example:
+
+    >>> importance = keras_pkm.teaching.SlotImportance(
+    ...     num_batches=3, document_frequencies={1: [3, 1, 0, 0]}
+    ... )
+    >>> reads = {1: [6, 2, 2, 0]}
+    >>> importance.score(reads)[1].round(2)
+    array([0.  , 0.14, 0.28, 0.  ])
+    >>> importance.best(reads, count=3)[1]
+    array([2, 1])
+
+    References:
+
+    - [Lin et al., 2025](https://arxiv.org/abs/2510.15103)
+    """
+
+    def __init__(
+        self,
+        num_batches: int,
+        document_frequencies: Mapping[int, Iterable[int]],
+    ):
+        self.num_batches = int(num_batches)
+        self.document_frequencies = {
+            number: np.array(frequencies, "int32")
+            for number, frequencies in document_frequencies.items()
+        }
+        for number, frequencies in self.document_frequencies.items():
+            if frequencies.min() < 0 or frequencies.max() > self.num_batches:
+                raise ValueError(
+                    "`document_frequencies` must be from 0 to `num_batches`. "
+                    f"Received: num_batches={num_batches}, and for memory "
+                    f"{number} from {frequencies.min()} to "
+                    f"{frequencies.max()}."
+                )
+
+    @classmethod
+    def of_background(
+        cls, model: keras.Model, batches: Iterable[Any]
+    ) -> "SlotImportance":
+        """Counts which slots the batches of a background read.
+
+        Args:
+            model: any Keras model with `keras_pkm.layers.ProductKeyMemory`
+                layers.
+            batches: of its inputs, or of tuples that begin with them, as for
+                training. Padding is not counted.
+        """
+        count = 0
+        frequencies: dict[int, np.ndarray] = {}
+        counter = ReadCounter(model)
+        for batch in batches:
+            count += 1
+            for number, reads in counter.count(batch).items():
+                frequencies[number] = frequencies.get(number, 0) + (reads > 0)
+        if not count:
+            raise ValueError(
+                "`batches` must have at least one batch. Received: none."
+            )
+        return cls(count, frequencies)
+
+    def score(self, reads: Mapping[int, np.ndarray]) -> dict[int, np.ndarray]:
+        """Returns the importance of each slot for some text.
+
+        Args:
+            reads: dict. From the number of each memory to c, how often the
+                text reads each slot, an array of shape `(num_slots,)`.
+
+        Returns:
+            A dict of float64 arrays of the same shape.
+        """
+        return {
+            number: slot_importance(
+                np.asarray(of_memory),
+                self.document_frequencies[number],
+                self.num_batches,
+            )
+            for number, of_memory in reads.items()
+        }
+
+    def best(
+        self, reads: Mapping[int, np.ndarray], count: int
+    ) -> dict[int, np.ndarray]:
+        """Returns the most important slots of each memory, best first.
+
+        Args:
+            reads: as of `score`.
+            count: int. At most so many of each memory; less if fewer have an
+                importance above zero.
+        """
+        return {
+            number: best_slots(scores, count)
+            for number, scores in self.score(reads).items()
+        }
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the background's counts to a file.
+
+        Args:
+            path: the file, `.npz`, which is replaced if it is there.
+        """
+        arrays = {
+            f"{_MEMORY}{number}": frequencies
+            for number, frequencies in self.document_frequencies.items()
+        }
+        arrays[_BATCHES] = np.array(self.num_batches)
+        write_arrays(pathlib.Path(path), arrays)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> "SlotImportance":
+        """Reads what `save` wrote.
+
+        Args:
+            path: the file.
+
+        Raises:
+            ValueError: the file cannot be read, or is another one.
+        """
+        arrays = read_arrays(pathlib.Path(path))
+        if _BATCHES not in arrays:
+            raise ValueError(
+                f"'{path}' must be a file of `SlotImportance.save`. Received: "
+                f"arrays {', '.join(arrays) or 'none'}."
+            )
+        return cls(
+            int(arrays.pop(_BATCHES)),
+            {
+                int(name.removeprefix(_MEMORY)): frequencies
+                for name, frequencies in arrays.items()
+            },
+        )
+
+
+def slot_importance(
+    reads: np.ndarray, document_frequency: np.ndarray, num_batches: int
+) -> np.ndarray:
+    """Returns c / Σ c · ln((B + 1) / (df + 1)), zero where nothing is read.
+
+    Args:
+        reads: c, of shape `(num_slots,)`.
+        document_frequency: df, likewise.
+        num_batches: B.
+    """
+    share = reads / max(reads.sum(), 1)
+    return share * np.log((num_batches + 1) / (document_frequency + 1))
+
+
+def best_slots(importance: np.ndarray, count: int) -> np.ndarray:
+    """Returns the slots of the highest importance above zero, best first.
+
+    Args:
+        importance: Of shape `(num_slots,)`.
+        count: At most so many.
+    """
+    order = np.argsort(-importance, kind="stable")[:count]
+    return order[importance[order] > 0]
+
+
+class ReadCounter:
+    """Counts what batches read, one at a time.
+
+    Args:
+        model: As of `SlotImportance.of_background`.
+    """
+
+    def __init__(self, model: keras.Model):
+        self._probe = MemoryProbe(model)
+
+    def count(self, batch: Any) -> dict[int, np.ndarray]:
+        """Returns how often a batch reads each slot of each memory.
+
+        Args:
+            batch: The model's inputs, or a tuple that begins with them.
+        """
+        self._probe.measure([batch])
+        return {
+            number: counts["reads"]
+            for number, counts in self._probe.counts.items()
+        }

@@ -1,0 +1,103 @@
+"""Training steps of a model as it is in inference."""
+
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from keras_pkm.ops.implementation import fastest_by_default
+
+
+def make_teaching_step(
+    model: keras.Model,
+    variables: Sequence[keras.Variable],
+    optimizer: keras.optimizers.Optimizer,
+    loss: keras.losses.Loss | None,
+) -> Callable[[Any, Any, Any], tf.Tensor]:
+    """Returns a function that takes one step.
+
+    The model runs as in inference, without dropout and with the moving
+    statistics of batch norms. Neither what it is compiled with nor which of
+    its variables are trainable is changed.
+
+    Args:
+        model: Any built Keras model.
+        variables: Those of its variables to train.
+        optimizer: A fresh optimizer.
+        loss: A loss, or `None` for the one that the model is compiled with.
+
+    Returns:
+        A function of features, labels and weights of examples (or `None`),
+        which returns the loss.
+    """
+    if loss is None and not model.compiled:
+        raise ValueError(
+            "`loss` must be given for a model that is not compiled. Received: "
+            "None."
+        )
+    if model.distribute_strategy.num_replicas_in_sync > 1:
+        raise ValueError(
+            "`model` must be on one device. Received: one on "
+            f"{model.distribute_strategy.num_replicas_in_sync}, built under a "
+            "`tf.distribute` strategy. Load it outside of the strategy's scope."
+        )
+    optimizer.build(variables)
+
+    @tf.function(reduce_retracing=True)
+    def step(x: Any, y: Any, sample_weight: Any) -> tf.Tensor:
+        weights = [variable.value for variable in variables]
+        tape = tf.GradientTape(watch_accessed_variables=False)
+        with fastest_by_default(), tape:
+            tape.watch(weights)
+            predicted = model(x, training=False)
+            if loss is None:
+                value = model.compute_loss(
+                    x, y, predicted, sample_weight, training=False
+                )
+            else:
+                value = loss(y, predicted, sample_weight)
+            scaled = optimizer.scale_loss(value)
+        optimizer.apply(tape.gradient(scaled, weights), variables)
+        return value
+
+    return step
+
+
+def take_steps(
+    step: Callable[[Any, Any, Any], object],
+    batches: Iterable[Any],
+    steps: int,
+    until: Callable[[], bool] | None = None,
+) -> int:
+    """Takes a step on each batch, over and over.
+
+    Args:
+        step: Takes features, labels and weights, or `None`.
+        batches: Of `(x, y)` or `(x, y, sample_weight)`.
+        steps: The most steps to take.
+        until: Says whether to stop, asked before each step.
+
+    Returns:
+        The number of steps that were taken.
+    """
+    done = 0
+    for batch in _over_and_over(batches):
+        if done == steps or (until is not None and until()):
+            break
+        step(*keras.utils.unpack_x_y_sample_weight(batch))
+        done += 1
+    return done
+
+
+def _over_and_over(batches: Iterable[Any]) -> Iterator[Any]:
+    """Yields batches, again and again, but none if there are none."""
+    is_empty = False
+    while not is_empty:
+        is_empty = True
+        for batch in batches:
+            is_empty = False
+            yield batch

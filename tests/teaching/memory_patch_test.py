@@ -1,0 +1,173 @@
+import numpy as np
+import pytest
+import safetensors.numpy
+
+from keras_pkm.layers.find_memories import find_memories
+from keras_pkm.teaching import MemoryPatch
+from keras_pkm.teaching.row_changes import RowChanges
+from tests.teaching.models import make_model
+from tests.teaching.models import md5
+from tests.teaching.models import tables
+from tests.teaching.models import teach
+
+
+def make_patch():
+    """A patch of no model in particular."""
+    rows = np.random.default_rng(0).normal(size=(2, 3, 4)).astype("float32")
+    changes = RowChanges(np.array([3, 7, 200]), *rows)
+    return MemoryPatch({1: changes}, {1: 256, 3: 256}, "abc")
+
+
+def test_reverted_and_applied_to_the_last_bit():
+    model = make_model()
+    before = md5(model)
+    patch = teach(model)
+    after = md5(model)
+    assert after != before
+    patch.revert(model)
+    assert md5(model) == before
+    patch.apply(model)
+    assert md5(model) == after
+    # A copy takes it, too.
+    copy = make_model()
+    patch.apply(copy)
+    assert md5(copy) == after
+
+
+def test_has_the_rows_that_changed_and_no_others():
+    model = make_model()
+    start = tables(model)
+    patch = teach(model)
+    for number, table in tables(model).items():
+        changed = np.nonzero((table != start[number]).any(axis=1))[0]
+        change = patch.memories[number]
+        np.testing.assert_array_equal(change.slots, changed)
+        np.testing.assert_array_equal(change.old, start[number][changed])
+        np.testing.assert_array_equal(change.new, table[changed])
+    assert patch.num_rows == sum(map(len, patch.memories.values()))
+
+
+def test_signs_of_zero_and_nan_are_bits():
+    before = np.array([[0.0, 1.0], [np.nan, 2.0], [3.0, 4.0]], "float32")
+    after = before.copy()
+    after[0, 0] = -0.0
+    changes = RowChanges.between(before, after)
+    assert changes.slots.tolist() == [0]
+    changes.check(before[[0]], 1, "applied")
+    with pytest.raises(ValueError, match="not be applied twice"):
+        changes.check(after[[0]], 1, "applied")
+
+
+def test_saved_and_loaded(tmp_path):
+    model = make_model()
+    before = md5(model)
+    patch = teach(model)
+    after = md5(model)
+    path = tmp_path / "facts.safetensors"
+    patch.save(path)
+    assert [each.name for each in tmp_path.iterdir()] == [path.name]
+    loaded = MemoryPatch.load(path)
+    loaded.revert(model)
+    assert md5(model) == before
+    loaded.apply(model)
+    assert md5(model) == after
+
+
+def test_twice_is_refused():
+    model = make_model()
+    patch = teach(model)
+    state = md5(model)
+    with pytest.raises(ValueError, match="applied twice.*as if it had been"):
+        patch.apply(model)
+    assert md5(model) == state
+    patch.revert(model)
+    state = md5(model)
+    with pytest.raises(ValueError, match="reverted twice.*had not been"):
+        patch.revert(model)
+    assert md5(model) == state
+
+
+def test_patches_that_share_rows_are_reverted_in_reverse_order():
+    model = make_model()
+    states = [md5(model)]
+    patches = []
+    for _ in range(2):
+        patches.append(teach(model))
+        states.append(md5(model))
+    with pytest.raises(ValueError, match="in the reverse order"):
+        patches[0].revert(model)
+    assert md5(model) == states[2]
+    patches[1].revert(model)
+    assert md5(model) == states[1]
+    patches[0].revert(model)
+    assert md5(model) == states[0]
+
+
+def test_nothing_is_written_if_one_memory_has_other_rows():
+    model = make_model()
+    patch = teach(model)
+    patch.revert(model)
+    last = max(patch.memories)
+    slot = patch.memories[last].slots[-1]
+    values = find_memories(model)[last].memory_values
+    table = values.numpy()
+    table[slot, 0] += 1
+    values.assign(table)
+    state = md5(model)
+    with pytest.raises(ValueError, match=f"1 of .*slot {slot}"):
+        patch.apply(model)
+    assert md5(model) == state
+
+
+def test_other_models_are_refused():
+    patch = teach(make_model())
+    with pytest.raises(ValueError, match="whose other weights differ"):
+        patch.apply(make_model(seed=1))
+    other = make_model(value_dim=8)
+    with pytest.raises(ValueError, match="whose other weights differ"):
+        patch.apply(other)
+    moved = make_model()
+    moved.layers[-1].bias.assign([1.0, 2.0, 3.0])
+    with pytest.raises(ValueError, match="trained further"):
+        patch.apply(moved)
+
+
+def test_files_that_are_none(tmp_path):
+    path = tmp_path / "patch.safetensors"
+    with pytest.raises(ValueError, match="cannot be read"):
+        MemoryPatch.load(path)
+    make_patch().save(path)
+    whole = path.read_bytes()
+    for damaged in (whole[:100], whole[:-8], b"", b"text"):
+        path.write_bytes(damaged)
+        with pytest.raises(ValueError, match="patch.safetensors"):
+            MemoryPatch.load(path)
+    safetensors.numpy.save_file({"a": np.zeros(3)}, path)
+    with pytest.raises(ValueError, match="must be a file of `MemoryPatch.save"):
+        MemoryPatch.load(path)
+
+
+@pytest.mark.parametrize(
+    ("part", "broken"),
+    [
+        ("1.slots", lambda slots: slots + 10_000),
+        ("1.slots", lambda slots: slots - 1_000),
+        ("1.slots", lambda slots: slots[::-1]),
+        ("1.slots", lambda slots: slots.astype("float32")),
+        ("1.old", lambda rows: rows[:-1]),
+        ("1.new", lambda rows: rows[:, :-1]),
+        ("1.new", lambda rows: rows.astype("float64")),
+        ("3.new", lambda rows: None),
+    ],
+)
+def test_files_that_contradict_themselves(tmp_path, part, broken):
+    path = tmp_path / "patch.safetensors"
+    make_patch().save(path)
+    with safetensors.safe_open(path, "np") as file:
+        arrays = {name: file.get_tensor(name) for name in file.keys()}
+        facts = file.metadata()
+    changed = broken(arrays.get(part))
+    arrays[part] = np.zeros(2) if changed is None else changed.copy()
+    safetensors.numpy.save_file(arrays, path, facts)
+    with pytest.raises(ValueError, match="patch.safetensors' must"):
+        MemoryPatch.load(path)
