@@ -8,7 +8,7 @@ from training.facts.text_facts import Fact
 _COLUMNS = ("subject", "relation", "value")
 
 
-def read_fact_file(path: pathlib.Path) -> list[Fact]:
+def read_fact_file(path: pathlib.Path, flag: str = "--facts") -> list[Fact]:
     """Reads a file with a fact a line: subject, relation, value.
 
     Columns are separated by tabs. Empty lines are left out, and so is a first
@@ -16,13 +16,14 @@ def read_fact_file(path: pathlib.Path) -> list[Fact]:
 
     Args:
         path: The file, UTF-8.
+        flag: The flag that named it, for the error.
 
     Raises:
         UserError: the file cannot be read, holds no fact, a column is missing
             or empty, or a subject has two values of a relation.
     """
     facts = {}
-    for number, line in enumerate(_read_lines(path), 1):
+    for number, line in enumerate(_read_lines(path, flag), 1):
         if not line.strip():
             continue
         cells = tuple(cell.strip() for cell in line.split("\t"))
@@ -53,13 +54,13 @@ def read_fact_file(path: pathlib.Path) -> list[Fact]:
     return list(facts.values())
 
 
-def _read_lines(path):
+def _read_lines(path, flag):
     try:
         data = path.read_bytes()
     except OSError as error:
         raise UserError(
-            f"--facts must be a number, unicode, or a file of facts, but "
-            f"'{path}' cannot be read: {error.strerror}"
+            f"{flag} must name a file of facts, but '{path}' cannot be read: "
+            f"{error.strerror}"
         ) from error
     lines = []
     for number, line in enumerate(data.split(b"\n"), 1):

@@ -8,7 +8,11 @@ import numpy as np
 import tensorflow as tf
 
 from keras_pkm.runs.user_error import UserError
+from keras_pkm.text.special_tokens import SpecialTokens
+from keras_pkm.text.special_tokens import unknown_ids
 
+#: How a fact is asked for.
+TEMPLATE = "{subject} {relation} {value}"
 # A tokenizer's words at a time.
 _ROWS = 4096
 
@@ -43,11 +47,17 @@ class TextFacts:
 
     Args:
         facts: sequence of `Fact`, at least one.
-        tokenizer: `keras_hub.models.BertTokenizer`.
+        tokenizer: That of a BERT, DistilBERT or RoBERTa of keras-hub.
+        template: str. The text of a fact, in which `{subject}` and
+            `{relation}`, and behind them `{value}`, stand for its parts.
+            Defaults to `"{subject} {relation} {value}"`.
+        longest: int or None. The most tokens of an input. Defaults to `None`,
+            as many as there are.
 
     Raises:
-        UserError: a part of a fact has no known token, or two facts with the
-            same tokens have different values.
+        UserError: a part of a fact has no known token, two facts with the same
+            tokens have different values, one is too long, or the template
+            lacks a part.
     """
 
     # How much information they are, nobody knows.
@@ -56,40 +66,44 @@ class TextFacts:
     def __init__(
         self,
         facts: Sequence[Fact],
-        tokenizer: keras_hub.tokenizers.WordPieceTokenizer,
+        tokenizer: keras_hub.tokenizers.Tokenizer,
+        template: str = TEMPLATE,
+        longest: int | None = None,
     ):
         self.num_facts = len(facts)
         self.vocabulary_size = tokenizer.vocabulary_size()
-        special = tokenizer.start_token_id, tokenizer.end_token_id
+        special = SpecialTokens.of(tokenizer)
+        before, after = _split(template)
+        # Byte pairs tell a word at the beginning from one behind a space.
+        space = " " if before.endswith(" ") else ""
         questions = _tokenize(
-            tokenizer, [f"{fact.subject} {fact.relation}" for fact in facts]
+            tokenizer, [_fill(before, fact).rstrip() for fact in facts]
         )
-        values = _tokenize(tokenizer, [fact.value for fact in facts])
+        values = _tokenize(tokenizer, [space + fact.value for fact in facts])
+        ends = _tokenize(tokenizer, [_fill(after, fact) for fact in facts])
         _check(facts, questions, values, tokenizer)
-        asked = np.array([len(row) for row in questions])
-        masks = np.array([len(row) for row in values])
-        lengths = asked + masks + len(special)
-        self.sequence_length = int(lengths.max())
-        places = np.arange(self.sequence_length)
-        is_asked = (places > 0) & (places <= asked[:, None])
-        tokens = np.full(
-            (self.num_facts, self.sequence_length),
-            tokenizer.pad_token_id,
-            "int32",
-        )
-        tokens[places < lengths[:, None]] = tokenizer.mask_token_id
-        tokens[:, 0] = special[0]
-        tokens[is_asked] = np.concatenate(questions)
-        tokens[places == lengths[:, None] - 1] = special[1]
-        is_value = np.arange(masks.max()) < masks[:, None]
-        labels = np.zeros(is_value.shape, "int32")
-        labels[is_value] = np.concatenate(values)
-        positions = np.arange(masks.max()) + 1 + asked[:, None]
-        self._tokens = tokens
-        self._labels = labels
-        self._positions = np.where(is_value, positions, 0).astype("int32")
-        self._lengths = lengths
-        self._masks = masks
+        rows = [
+            [special.start, *question, *([special.mask] * len(value))]
+            + [*end, special.end]
+            for question, value, end in zip(questions, values, ends)
+        ]
+        self._lengths = np.array([len(row) for row in rows])
+        self._masks = np.array([len(value) for value in values])
+        self.sequence_length = int(self._lengths.max())
+        if longest is not None and self.sequence_length > longest:
+            fact = facts[int(self._lengths.argmax())]
+            raise UserError(
+                f"{fact.place}: a fact must have at most the {longest} tokens "
+                f"that the model takes, received {self.sequence_length}"
+            )
+        asked = np.array([len(question) for question in questions])
+        positions = [
+            np.arange(masks) + 1 + first
+            for masks, first in zip(self._masks, asked)
+        ]
+        self._tokens = _pad(rows, special.padding)
+        self._labels = _pad(values, 0)
+        self._positions = _pad(positions, 0)
 
     def examples_of(
         self, facts: tf.Tensor
@@ -121,6 +135,23 @@ class TextFacts:
         return features, labels, tf.cast(is_value, "float32")
 
 
+def _split(template):
+    """What stands before the value, and behind it."""
+    parts = template.split("{value}")
+    if len(parts) != 2 or parts[0].count("{subject}") != 1:
+        raise UserError(
+            "--template must have {subject}, and behind it {value}, each once, "
+            f"received {template!r}: pass one such as {TEMPLATE!r}"
+        )
+    return parts
+
+
+def _fill(text, fact):
+    # Not by `format`: a template may have other braces.
+    text = text.replace("{subject}", fact.subject)
+    return text.replace("{relation}", fact.relation)
+
+
 def _tokenize(tokenizer, texts):
     rows = []
     for first in range(0, len(texts), _ROWS):
@@ -129,12 +160,20 @@ def _tokenize(tokenizer, texts):
     return rows
 
 
+def _pad(rows, padding):
+    """Rows of several lengths as an int32 array."""
+    padded = np.full((len(rows), max(map(len, rows))), padding, "int32")
+    for row, numbers in zip(padded, rows):
+        row[: len(numbers)] = numbers
+    return padded
+
+
 def _check(facts, questions, values, tokenizer):
-    unknown = tokenizer.token_to_id("[UNK]")
+    unknown = set(unknown_ids(tokenizer))
     first = {}
     for fact, question, value in zip(facts, questions, values):
         for name, row in (("subject", question), ("value", value)):
-            if not len(row) or unknown in row:
+            if not len(row) or unknown & set(row.tolist()):
                 raise UserError(
                     f"{fact.place}: the {name} must be of words that the "
                     f"vocabulary knows, received {getattr(fact, name)!r}"

@@ -10,9 +10,9 @@ from training.knowledge.plan import plan_jobs
 from training.knowledge.recall_directory import RecallDirectory
 from training.knowledge.recipe import RecallRecipe
 from training.knowledge.tables import make_tables
+from training.reports.knowledge_plots import plot_capacity
+from training.reports.knowledge_plots import plot_recall
 from training.reports.markdown import markdown_table
-from training.reports.recall_plots import plot_capacity
-from training.reports.recall_plots import plot_recall
 
 _EXPLANATIONS = {
     "What each model knows": (

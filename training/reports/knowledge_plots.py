@@ -1,4 +1,4 @@
-"""Plots of how many facts models know, readable on light and dark pages."""
+"""Plots of what models know, readable on light and dark pages."""
 
 from collections.abc import Iterable
 from itertools import cycle
@@ -50,6 +50,28 @@ def plot_capacity(curves: Curves) -> Figure:
     axes.set_xticks(sorted(numbers))
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+    _legend(figure)
+    return figure
+
+
+def plot_forgetting(curves: Curves, of: str = "facts") -> Figure:
+    """Draws what ways to teach make a model learn, and what it keeps.
+
+    Args:
+        curves: By the way's name, for each of its learning rates a pair of the
+            shares of what it was to keep and to learn.
+        of: `"facts"`, or `"text"`.
+    """
+    names = {
+        "facts": ("old facts kept", "new facts known"),
+        "text": ("old text: perplexity before / after", "new text: learned"),
+    }
+    figure, axes = _figure(*names[of])
+    _draw(axes, curves)
+    axes.set_xlim(0, 1.02)
+    axes.set_ylim(0, 1.02)
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_formatter(PercentFormatter(1))
     _legend(figure)
     return figure
 

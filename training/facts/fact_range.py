@@ -1,0 +1,40 @@
+"""Some of the facts of a source."""
+
+import dataclasses
+
+import tensorflow as tf
+
+from training.facts.fact_batches import Facts
+
+
+@dataclasses.dataclass(frozen=True)
+class FactRange:
+    """Neighbouring facts of a source, as facts of their own.
+
+    Attributes:
+        source: The source.
+        first: The index of the first of them.
+        num_facts: How many they are.
+    """
+
+    source: Facts
+    first: int
+    num_facts: int
+
+    @property
+    def vocabulary_size(self) -> int:
+        return self.source.vocabulary_size
+
+    @property
+    def sequence_length(self) -> int:
+        return self.source.sequence_length
+
+    @property
+    def bits(self) -> float | None:
+        bits = self.source.bits
+        return bits and bits * self.num_facts / self.source.num_facts
+
+    def examples_of(
+        self, facts: tf.Tensor
+    ) -> tuple[dict[str, tf.Tensor], tf.Tensor, tf.Tensor]:
+        return self.source.examples_of(facts + self.first)

@@ -1,0 +1,1 @@
+"""Compares ways to teach a model: what each learns, and what it forgets."""

@@ -1,0 +1,80 @@
+"""What the jobs of a comparison of ways to teach have found, as data."""
+
+import statistics
+
+from training.forgetting.contestants import CONTESTANTS
+from training.forgetting.directory import ForgettingDirectory
+from training.forgetting.recipe import ForgettingRecipe
+
+
+def collect_findings(recipe: ForgettingRecipe) -> dict:
+    """Reads what all jobs have left.
+
+    Returns:
+        A dict as JSON takes it: `"known_before"`, of each seed the share of
+        the old facts, and `"contestants"`. Each of these has `"tried"`, for
+        each learning rate the medians over the seeds and the figures of each
+        seed, and `"best"`, the number of the rate that serves best.
+    """
+    directory = ForgettingDirectory(recipe.out)
+    contestants = {}
+    for key in recipe.methods:
+        seeds = [
+            directory.read(directory.trial(key, seed))["tried"]
+            for seed in range(recipe.seeds)
+        ]
+        tried = [_over_seeds(each) for each in zip(*seeds)]
+        merits = [_merit(each) for each in tried]
+        contestants[key] = {
+            "title": CONTESTANTS[key].title,
+            "tried": tried,
+            "best": merits.index(max(merits)),
+        }
+    return {"contestants": contestants, "known_before": _known(recipe)}
+
+
+def _known(recipe):
+    if recipe.model is not None:
+        return None
+    directory = ForgettingDirectory(recipe.out)
+    return [
+        directory.read(directory.base(seed))["known"]
+        for seed in range(recipe.seeds)
+    ]
+
+
+def _over_seeds(seeds):
+    """The figures of one learning rate."""
+    return {
+        "rate": seeds[0]["rate"],
+        "learned": statistics.median(map(learned, seeds)),
+        "kept": statistics.median(map(kept, seeds)),
+        "seeds": list(seeds),
+    }
+
+
+def learned(found: dict) -> float:
+    """Returns the share of the new facts that is known.
+
+    Of a text, how far its perplexity has fallen on the way to where it counts
+    as learned.
+    """
+    new = found["new"]
+    if "facts" in new:
+        return new["known_after"]
+    fallen = 1 - new["perplexity_after"] / new["perplexity_before"]
+    return min(1.0, fallen / (1 - new["fall"]))
+
+
+def kept(found: dict) -> float:
+    """Returns the share of the old facts that is still known.
+
+    Of a text, the perplexity before as a share of that after.
+    """
+    old = found["old"]
+    return old["kept"] if "facts" in old else 1 / (1 + old["change"])
+
+
+def _merit(tried):
+    """What is known of both: neither learning nor keeping alone is any use."""
+    return tried["learned"] * tried["kept"]

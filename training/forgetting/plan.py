@@ -1,0 +1,66 @@
+"""The jobs of a comparison of ways to teach."""
+
+import pathlib
+
+from keras_pkm.runs.json_files import write_json
+from training.commands.run_jobs import Job
+from training.forgetting.contestants import CONTESTANTS
+from training.forgetting.directory import ForgettingDirectory
+from training.forgetting.recipe import ForgettingRecipe
+from training.forgetting.settings import learn_facts
+from training.forgetting.trial import try_contestant
+
+_BASE = "base"
+# Of a job, in about the same unit.
+_COST = 90.0
+_COST_OF_A_RATE = 25.0
+
+
+def plan_jobs(recipe: ForgettingRecipe) -> list[Job]:
+    """Returns all jobs, each behind those that it needs."""
+    directory = ForgettingDirectory(recipe.out)
+
+    def job(key, seed, title, result, needs, cost):
+        name = f"{key}-seed-{seed}"
+        args = ("--out", str(recipe.out), "--key", key, "--seed", str(seed))
+        script = "teach_job.py"
+        return Job(title, name, script, args, result, needs, cost)
+
+    jobs = []
+    for seed in range(recipe.seeds):
+        base = directory.base(seed)
+        jobs.append(
+            job(_BASE, seed, f"old facts, seed {seed}", base, (), _COST)
+        )
+        for key in recipe.methods:
+            contestant = CONTESTANTS[key]
+            jobs.append(
+                job(
+                    key,
+                    seed,
+                    f"{contestant.title}, seed {seed}",
+                    directory.trial(key, seed),
+                    (base,),
+                    _COST_OF_A_RATE * len(contestant.rates(recipe)),
+                )
+            )
+    return jobs
+
+
+def run_job(out: pathlib.Path, key: str, seed: int) -> None:
+    """Does one of the jobs of a directory, and writes what it has found.
+
+    Args:
+        out: The directory, which contains the recipe.
+        key: The way to teach, or `"base"` for the model that is taught.
+        seed: The seed.
+    """
+    directory = ForgettingDirectory(out)
+    recipe = directory.read_recipe()
+    if key == _BASE:
+        path, found = directory.base(seed), learn_facts(recipe, seed)
+    else:
+        path = directory.trial(key, seed)
+        found = try_contestant(recipe, key, seed)
+    path.parent.mkdir(exist_ok=True)
+    write_json(path, found)

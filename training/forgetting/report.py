@@ -1,0 +1,145 @@
+"""The report on a comparison of ways to teach: Markdown, JSON and a plot."""
+
+import shlex
+import statistics
+
+from keras_pkm.runs.json_files import write_json
+from keras_pkm.runs.whole_files import replacing_file
+from keras_pkm.runs.whole_files import write_whole
+from training.forgetting.directory import ForgettingDirectory
+from training.forgetting.findings import kept
+from training.forgetting.findings import learned
+from training.forgetting.plan import plan_jobs
+from training.forgetting.recipe import ForgettingRecipe
+from training.reports.knowledge_plots import plot_forgetting
+from training.reports.markdown import markdown_table
+
+
+def write_report(recipe: ForgettingRecipe, findings: dict) -> None:
+    """Writes `report.md`, `report.json` and the plot.
+
+    Args:
+        recipe: Whose jobs have all ended.
+        findings: Those of `training.forgetting.findings.collect_findings`.
+    """
+    directory = ForgettingDirectory(recipe.out)
+    contestants = findings["contestants"].values()
+    is_text = recipe.model is not None
+    figure = plot_forgetting(
+        {
+            found["title"]: [
+                (tried["kept"], tried["learned"]) for tried in found["tried"]
+            ]
+            for found in contestants
+        },
+        of="text" if is_text else "facts",
+    )
+    for kind in ("png", "svg"):
+        with replacing_file(directory.plot(kind)) as path:
+            figure.savefig(path, format=kind, dpi=150)
+    table = _text_table if is_text else _fact_table
+    commands = [
+        shlex.join(["python", f"training/{job.script}", *job.args])
+        for job in plan_jobs(recipe)
+    ]
+    lines = [
+        "# What models learn and forget when they are taught",
+        _summary(recipe, findings),
+        "![What was learned and what was kept](forgetting.png)",
+        "## The best learning rate of each way",
+        table((found, found["tried"][found["best"]]) for found in contestants),
+        "## All learning rates",
+        table(
+            (found, tried) for found in contestants for tried in found["tried"]
+        ),
+        "## Jobs",
+        "\n".join(["```shell", *commands, "```"]),
+    ]
+    write_json(directory.numbers, findings)
+    write_whole(directory.table, "\n\n".join(lines) + "\n")
+
+
+def _summary(recipe, findings):
+    if recipe.model is not None:
+        return (
+            f"The model of {recipe.model} was taught {recipe.text} until its "
+            f"perplexity had fallen to {recipe.fall:g} of what it was, at most "
+            f"{recipe.steps:,} steps of {recipe.batch_size:,} sequences; "
+            f"{recipe.keep} is what it was to keep. The best rate is the one "
+            "with the highest product of what was learned and what was kept."
+        )
+    known = ", ".join(
+        f"{100 * share:.2f}" for share in findings["known_before"]
+    )
+    return (
+        f"Models with a memory that knew {known} % of {recipe.old_facts:,} "
+        f"random facts were taught {recipe.new_facts:,} new ones in groups of "
+        f"{recipe.group_size:,}, each until all were known, at most "
+        f"{recipe.steps:,} steps. New is the share of the new facts that is "
+        "known at the end, old that of the old ones known before that still "
+        "is. The best rate is the one with the highest product of both. Seeds: "
+        f"{recipe.seeds}."
+    )
+
+
+def _fact_table(pairs):
+    rows = [
+        [
+            found["title"],
+            f"{tried['rate']:g}",
+            _percent(map(learned, tried["seeds"])),
+            _percent(map(kept, tried["seeds"])),
+            _middle((sum(seed["steps"]) for seed in tried["seeds"]), ",.0f"),
+            _rows_of(tried["seeds"]),
+        ]
+        for found, tried in pairs
+    ]
+    header = ["what is trained", "rate", "new %", "old %", "steps", "rows"]
+    return markdown_table(header, rows)
+
+
+def _text_table(pairs):
+    rows = [
+        [
+            found["title"],
+            f"{tried['rate']:g}",
+            *(
+                _middle((part[name] for part in parts), ".2f")
+                for parts in (
+                    [seed["new"] for seed in tried["seeds"]],
+                    [seed["old"] for seed in tried["seeds"]],
+                )
+                for name in ("perplexity_before", "perplexity_after")
+            ),
+            _middle(
+                (100 * seed["old"]["change"] for seed in tried["seeds"]), "+.2f"
+            ),
+            _middle((sum(seed["steps"]) for seed in tried["seeds"]), ",.0f"),
+            _rows_of(tried["seeds"]),
+        ]
+        for found, tried in pairs
+    ]
+    header = [
+        *("what is trained", "rate", "new before", "after", "old before"),
+        *("after", "change %", "steps", "rows"),
+    ]
+    return markdown_table(header, rows)
+
+
+def _percent(shares):
+    return _middle((100 * share for share in shares), ".2f")
+
+
+def _rows_of(seeds):
+    if "rows" not in seeds[0]:
+        return "all"
+    return _middle((seed["rows"] for seed in seeds), ",.0f")
+
+
+def _middle(values, style):
+    """The median, with the range if there are several."""
+    values = list(values)
+    middle = format(statistics.median(values), style)
+    if len(values) == 1:
+        return middle
+    return f"{middle} ({min(values):{style}}-{max(values):{style}})"

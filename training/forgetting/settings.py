@@ -1,0 +1,191 @@
+"""A trained model, what it is taught, and what it is to keep."""
+
+import contextlib
+import dataclasses
+from collections.abc import Callable
+from collections.abc import Iterator
+
+import keras
+
+from keras_pkm.runs.array_files import read_arrays
+from keras_pkm.runs.array_files import write_arrays
+from keras_pkm.teaching.slot_importance import SlotImportance
+from training.facts.fact_batches import training_batches
+from training.facts.fact_range import FactRange
+from training.facts.random_facts import RandomFacts
+from training.forgetting.directory import ForgettingDirectory
+from training.forgetting.recipe import ForgettingRecipe
+from training.knowledge.contenders import build_model
+from training.knowledge.contenders import compile_model
+from training.knowledge.recipe import RecallRecipe
+from training.loading.pretrained_model import load_masked_lm
+from training.measuring.perplexity import MaskedLMEvaluator
+from training.teaching.background import find_importance
+from training.teaching.material import FactMaterial
+from training.teaching.material import Material
+from training.teaching.methods import check_memory
+from training.teaching.open_material import open_material
+from training.teaching.recipe import TeachingRecipe
+
+# Batches of old facts that importance is measured against.
+_BACKGROUND = 200
+# With which the models of `training/recall.py` learn facts best.
+_RATES = (2e-3, 3e-2)
+
+
+@dataclasses.dataclass(frozen=True)
+class Setting:
+    """A trained model, what it is taught, and what it is to keep.
+
+    Attributes:
+        load: Returns the model, as it was trained.
+        new: What it is taught.
+        old: What it is to keep.
+        importance: Of its slots, against what it was trained on.
+        batch_size: Of old examples that are replayed.
+    """
+
+    load: Callable[[], keras.Model]
+    new: Material
+    old: Material
+    importance: SlotImportance
+    batch_size: int
+
+
+def learn_facts(recipe: ForgettingRecipe, seed: int) -> dict:
+    """Trains a model on the old facts, and writes it.
+
+    Args:
+        recipe: `ForgettingRecipe`.
+        seed: Of the facts and the first weights.
+
+    Returns:
+        What it knows, as JSON takes it.
+    """
+    directory = ForgettingDirectory(recipe.out)
+    facts, sizes = _facts(recipe, seed)[0], _sizes(recipe)
+    steps = -(-recipe.epochs * facts.num_facts // sizes.batch_size)
+    model = _build(recipe, seed)
+    compile_model(model, sizes, steps=steps, rates=_RATES)
+    batches = training_batches(
+        facts,
+        batch_size=sizes.batch_size,
+        seed=seed,
+        first_step=0,
+        num_steps=steps,
+    )
+    model.fit(batches, shuffle=False, verbose=0)
+    material = FactMaterial(facts, recipe.group_size)
+    known = material.ask(MaskedLMEvaluator(model)).exact
+    background = material.samples(recipe.group_size, seed).take(_BACKGROUND)
+    importance = SlotImportance.of_background(model, background)
+    directory.bases.mkdir(exist_ok=True)
+    importance.save(directory.importance(seed))
+    # Not by Keras, which would add the optimizer's moments.
+    weights = {str(n): each for n, each in enumerate(model.get_weights())}
+    write_arrays(directory.weights(seed), weights)
+    return {"seed": seed, "steps": steps, "known": float(known.mean())}
+
+
+@contextlib.contextmanager
+def open_setting(recipe: ForgettingRecipe, seed: int) -> Iterator[Setting]:
+    """Gives what a seed's models are taught, while it is open.
+
+    Args:
+        recipe: `ForgettingRecipe`.
+        seed: Of random facts, whose model has learned the old ones; of a text
+            that of its masks.
+    """
+    if recipe.model is None:
+        yield _random_facts(recipe, seed)
+        return
+    task, _, tokenizer = load_masked_lm(recipe.model)
+    flags = _as_for_one_way(recipe, seed)
+    importance = find_importance(
+        recipe.model,
+        task,
+        tokenizer,
+        background=None,
+        data_dir=None,
+        batch_size=recipe.batch_size,
+    )
+    longest = task.backbone.max_sequence_length
+    with open_material(flags, tokenizer, longest) as (new, old):
+        yield Setting(
+            lambda: load_masked_lm(recipe.model)[0],
+            new,
+            old,
+            importance,
+            recipe.batch_size,
+        )
+
+
+def check_setting(recipe: ForgettingRecipe) -> None:
+    """Checks that there is what the recipe names.
+
+    Raises:
+        UserError: there is not.
+    """
+    if recipe.model is None:
+        _facts(recipe, 0)
+        return
+    task, _, tokenizer = load_masked_lm(recipe.model)
+    check_memory(task, "values")
+    longest = task.backbone.max_sequence_length
+    with open_material(_as_for_one_way(recipe, 0), tokenizer, longest):
+        pass
+
+
+def _as_for_one_way(recipe, seed):
+    return TeachingRecipe(
+        model=recipe.model,
+        out=recipe.out,
+        text=recipe.text,
+        keep=recipe.keep,
+        fall=recipe.fall,
+        batch_size=recipe.batch_size,
+        seed=seed,
+    )
+
+
+def _random_facts(recipe, seed):
+    directory = ForgettingDirectory(recipe.out)
+    old, new = _facts(recipe, seed)
+    weights = read_arrays(directory.weights(seed))
+
+    def load():
+        model = _build(recipe, seed)
+        model.set_weights([weights[str(n)] for n in range(len(weights))])
+        return model
+
+    return Setting(
+        load,
+        FactMaterial(new, recipe.group_size),
+        FactMaterial(old, recipe.group_size),
+        SlotImportance.load(directory.importance(seed)),
+        recipe.group_size,
+    )
+
+
+def _facts(recipe, seed):
+    """The old facts and the new ones."""
+    old, new = recipe.old_facts, recipe.new_facts
+    facts = RandomFacts(num_facts=old + new, seed=seed)
+    return FactRange(facts, 0, old), FactRange(facts, old, new)
+
+
+def _sizes(recipe):
+    # Those of the models that `training/recall.py` compares.
+    return RecallRecipe(out=recipe.out)
+
+
+def _build(recipe, seed):
+    sizes = _sizes(recipe)
+    return build_model(
+        sizes,
+        _facts(recipe, seed)[0],
+        block="resm",
+        intermediate_dim=sizes.intermediate_dim,
+        num_sub_keys=sizes.num_sub_keys,
+        seed=seed,
+    )

@@ -1,0 +1,1 @@
+"""Teaches a trained model something new, and shows what it forgets."""

@@ -1,0 +1,106 @@
+"""How often a run's training text reads each slot."""
+
+import contextlib
+from collections.abc import Iterator
+
+import keras
+import keras_hub
+import numpy as np
+
+from keras_pkm.runs.checksums import check_unchanged
+from keras_pkm.runs.run_directory import RunDirectory
+from keras_pkm.runs.user_error import UserError
+from keras_pkm.teaching.slot_importance import SlotImportance
+from training.batches.masked_lm import training_batches
+from training.batches.masking import Masking
+from training.measuring.text_batches import pack_text
+from training.text.corpus import open_corpus
+from training.text.packed_text import open_packed
+
+_BATCHES = 200
+_SEED = 20_000
+
+
+def count_background(
+    task: keras.Model, rows: np.ndarray, masking: Masking, batch_size: int
+) -> SlotImportance:
+    """Counts which slots batches of a text read.
+
+    Args:
+        task: The masked-LM task.
+        rows: The text, int32 of shape `(rows, sequence_length)`.
+        masking: How its tokens are masked.
+        batch_size: Sequences in a batch.
+    """
+    batches = training_batches(
+        rows,
+        batch_size=batch_size,
+        seed=_SEED,
+        masking=masking,
+        num_steps=_BATCHES,
+    )
+    return SlotImportance.of_background(task, batches)
+
+
+def find_importance(
+    model: str,
+    task: keras.Model,
+    tokenizer: keras_hub.tokenizers.Tokenizer,
+    *,
+    background: str | None,
+    data_dir: str | None,
+    batch_size: int,
+) -> SlotImportance:
+    """Returns the importance of slots against what a model was trained on.
+
+    That is the text that is named, what the run has stored, or what is counted
+    from the text that the run has packed.
+
+    Args:
+        model: What `--model` names.
+        task: The masked-LM task.
+        tokenizer: Its tokenizer.
+        background: What `--background` names, or `None`.
+        data_dir: Of prepared tfds data, or `None`.
+        batch_size: Sequences in a batch.
+
+    Raises:
+        UserError: there is no such text.
+    """
+    run = RunDirectory(model)
+    if background is None and run.document_frequencies.exists():
+        check_unchanged(run.document_frequencies, "--model")
+        try:
+            return SlotImportance.load(run.document_frequencies)
+        except ValueError as error:
+            raise UserError(f"--model must be a whole run: {error}") from error
+    with _open_rows(run, task, tokenizer, background, data_dir) as rows:
+        masking = Masking.from_tokenizer(tokenizer, rows.shape[1])
+        return count_background(task, rows, masking, batch_size)
+
+
+@contextlib.contextmanager
+def _open_rows(
+    run, task, tokenizer, background, data_dir
+) -> Iterator[np.ndarray]:
+    if background is None:
+        if not (run.is_pretraining_run and run.has_data):
+            raise UserError(
+                "--method slots needs text that the model was trained on, but "
+                f"'{run.root}' holds none: pass --background TEXT"
+            )
+        check_unchanged(run.data, "--model")
+        length = run.read_recipe()["sequence_length"]
+        size = tokenizer.vocabulary_size()
+        yield open_packed(run.packed_train, length, size)
+        return
+    corpus = open_corpus(background, data_dir)
+    corpus.check()
+    with pack_text(
+        corpus,
+        tokenizer,
+        sequence_length=min(128, task.backbone.max_sequence_length),
+        mask_rate=0.15,
+        limit=None,
+    ) as text:
+        yield text.rows

@@ -1,0 +1,163 @@
+"""The ways to teach a model: what is trained."""
+
+from collections.abc import Callable
+from collections.abc import Iterable
+from typing import Any
+from typing import Literal
+from typing import Protocol
+
+import keras
+import tensorflow as tf
+
+from keras_pkm.layers.find_memories import find_memories
+from keras_pkm.optimizers.pkm_adam import PKMAdam
+from keras_pkm.runs.user_error import UserError
+from keras_pkm.teaching.memory_teacher import MemoryTeacher
+from keras_pkm.teaching.slot_importance import SlotImportance
+from keras_pkm.teaching.teaching_step import make_teaching_step
+from keras_pkm.teaching.teaching_step import take_steps
+from keras_pkm.trainers.freezing import freeze_pooler
+
+Method = Literal["values", "slots", "all", "head", "ffn", "lora", "replay"]
+Rule = Literal["adam", "sgd"]
+#: Those that write into memories, and nowhere else.
+OF_MEMORIES: tuple[Method, ...] = ("values", "slots")
+_LORA_RANK = 8
+
+
+class Teacher(Protocol):
+    """Takes steps on batches, as `keras_pkm.teaching.MemoryTeacher` does."""
+
+    def teach(
+        self,
+        batches: Iterable[Any],
+        steps: int,
+        until: Callable[[], bool] | None = None,
+    ) -> int: ...
+
+
+def make_teacher(
+    task: keras.Model,
+    method: Method,
+    *,
+    learning_rate: float,
+    rule: Rule = "adam",
+    slots: int | None = None,
+    importance: SlotImportance | None = None,
+    replayed: tf.data.Dataset | None = None,
+) -> Teacher:
+    """Returns what teaches a masked-LM task.
+
+    Ask the task for nothing before: `"lora"` changes its layers.
+
+    Args:
+        task: The task.
+        method: What is trained: the values of its memories (`"values"`), or
+            the most important ones of each batch (`"slots"`); all weights
+            (`"all"`), also with old examples in each batch (`"replay"`); the
+            masked-LM head (`"head"`); the feed-forward networks (`"ffn"`); or
+            low-rank additions to attention's queries and values (`"lora"`).
+        learning_rate: Of all that is trained.
+        rule: How values are updated where nothing else is trained.
+        slots: Of each memory and batch, for `"slots"`.
+        importance: Chooses the slots.
+        replayed: Batches of old examples, for `"replay"`.
+    """
+    loss = keras.losses.SparseCategoricalCrossentropy(
+        from_logits=True, reduction="mean_with_sample_weight"
+    )
+    if method in OF_MEMORIES:
+        check_memory(task, method)
+        return MemoryTeacher(
+            task,
+            learning_rate,
+            rule,
+            slots if method == "slots" else None,
+            importance if method == "slots" else None,
+            loss,
+        )
+    variables = _trained(task, method)
+    has_values = any(each.name == "memory_values" for each in variables)
+    optimizer = PKMAdam(
+        learning_rate,
+        learning_rate,
+        **({} if has_values else {"memory_pattern": None}),
+    )
+    step = make_teaching_step(task, variables, optimizer, loss)
+    return _WeightTeacher(step, replayed if method == "replay" else None)
+
+
+def check_memory(task: keras.Model, method: Method) -> None:
+    """Checks that a task has what a method trains.
+
+    Raises:
+        UserError: it has no memory.
+    """
+    if method in OF_MEMORIES and not find_memories(task):
+        raise UserError(
+            f"--method {method} needs a model with a memory, received one "
+            "without: pass --method all, or a model with a memory"
+        )
+
+
+class _WeightTeacher:
+    """Trains any variables.
+
+    Args:
+        step: Takes features, labels and weights.
+        replayed: Batches that are added to each batch, or `None`.
+    """
+
+    def __init__(self, step: Callable, replayed: tf.data.Dataset | None):
+        self._step = step
+        self._replayed = None if replayed is None else iter(replayed)
+
+    def teach(
+        self,
+        batches: Iterable[Any],
+        steps: int,
+        until: Callable[[], bool] | None = None,
+    ) -> int:
+        return take_steps(self._take_step, batches, steps, until)
+
+    def _take_step(self, *batch):
+        if self._replayed is not None:
+            batch = keras.tree.map_structure(
+                _join, batch, tuple(next(self._replayed))
+            )
+        self._step(*batch)
+
+
+def _join(new, old):
+    """Rows of two arrays, the narrower of which is padded with zeros."""
+    width = max(new.shape[1], old.shape[1])
+    padded = [
+        tf.pad(each, [[0, 0], [0, width - each.shape[1]]])
+        for each in (new, old)
+    ]
+    return tf.concat(padded, axis=0)
+
+
+def _trained(task, method):
+    if method in ("all", "replay"):
+        freeze_pooler(task.backbone)
+        return task.trainable_variables
+    if method == "head":
+        # Not the token embeddings, to which it is tied.
+        return _found(task, "mlm_head/")
+    if method == "ffn":
+        return _found(
+            task,
+            "/feedforward_intermediate_dense/",
+            "/feedforward_output_dense/",
+        )
+    task.backbone.enable_lora(_LORA_RANK)
+    return _found(task, "lora_kernel")
+
+
+def _found(task, *parts):
+    return [
+        each
+        for each in task.trainable_variables
+        if any(part in each.path for part in parts)
+    ]

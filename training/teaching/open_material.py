@@ -1,0 +1,71 @@
+"""The material that flags name: a file of facts, or text."""
+
+import contextlib
+import pathlib
+from collections.abc import Iterator
+
+import keras_hub
+
+from training.facts.fact_file import read_fact_file
+from training.facts.text_facts import TextFacts
+from training.measuring.text_batches import input_length
+from training.measuring.text_batches import pack_text
+from training.teaching.material import FactMaterial
+from training.teaching.material import Material
+from training.teaching.material import TextMaterial
+from training.teaching.recipe import TeachingRecipe
+from training.text.corpus import open_corpus
+
+_FACTS = ".tsv"
+
+
+@contextlib.contextmanager
+def open_material(
+    recipe: TeachingRecipe,
+    tokenizer: keras_hub.tokenizers.Tokenizer,
+    longest: int,
+) -> Iterator[tuple[Material, Material | None]]:
+    """Gives what is taught, and what is to be kept, while it is open.
+
+    Args:
+        recipe: `TeachingRecipe` with `facts` or `text`.
+        tokenizer: The model's tokenizer.
+        longest: The most tokens that the model takes.
+
+    Raises:
+        UserError: something cannot be read, or does not suit the model.
+    """
+    with contextlib.ExitStack() as stack:
+
+        def open_facts(path, flag):
+            facts = read_fact_file(path, flag)
+            facts = TextFacts(facts, tokenizer, recipe.template, longest)
+            return FactMaterial(facts, recipe.group_size)
+
+        def open_text(name):
+            corpus = open_corpus(name, recipe.data_dir)
+            corpus.check()
+            text = pack_text(
+                corpus,
+                tokenizer,
+                sequence_length=input_length(recipe, longest),
+                mask_rate=recipe.mask_rate,
+                limit=None,
+            )
+            return TextMaterial(
+                stack.enter_context(text),
+                recipe.batch_size,
+                recipe.seed,
+                recipe.fall,
+            )
+
+        if recipe.facts is not None:
+            new = open_facts(recipe.facts, "--facts")
+        else:
+            new = open_text(recipe.text)
+        old = None
+        if recipe.keep is not None and recipe.keep.endswith(_FACTS):
+            old = open_facts(pathlib.Path(recipe.keep), "--keep")
+        elif recipe.keep is not None:
+            old = open_text(recipe.keep)
+        yield new, old

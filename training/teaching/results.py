@@ -1,0 +1,52 @@
+"""The results of teaching, as a table."""
+
+from training.reports.markdown import markdown_table
+
+
+def format_results(results: dict) -> str:
+    """Returns what was learned and forgotten as Markdown.
+
+    Args:
+        results: Those of `training.teaching.teach.teach`, with `"patch"`.
+    """
+    rows = []
+    for name, title in (("new", "new"), ("old", "to keep")):
+        if name in results:
+            rows += _rows(title, results[name])
+    parts = [markdown_table(["what", "before", "after"], rows)] if rows else []
+    if "steps" in results:
+        steps = results["steps"]
+        parts.append(
+            f"{sum(steps):,} steps in {len(steps):,} "
+            f"{'group' if len(steps) == 1 else 'groups'}, at most "
+            f"{max(steps):,} each."
+        )
+    if "patch" in results:
+        parts.append(_describe_patch(results))
+    return "\n\n".join(parts)
+
+
+def _rows(title, found):
+    if "facts" not in found:
+        before, after = found["perplexity_before"], found["perplexity_after"]
+        return [
+            [f"perplexity, {title}", f"{before:.2f}", f"{after:.2f}"],
+            ["change", "", f"{100 * found['change']:+.2f} %"],
+        ]
+    name = f"{found['facts']:,} facts, {title}: known"
+    before, after = found["known_before"], found["known_after"]
+    rows = [[name, f"{100 * before:.1f} %", f"{100 * after:.1f} %"]]
+    if title != "new" and found["kept"] is not None:
+        rows.append(
+            ["of those known before", "", f"{100 * found['kept']:.2f} %"]
+        )
+    return rows
+
+
+def _describe_patch(results):
+    size, rows = results["patch"]["bytes"], results["patch"]["rows"]
+    told = f"The patch has {rows:,} rows and {size:,} bytes"
+    facts = results.get("new", {}).get("facts")
+    if facts:
+        told += f", {size / facts:,.0f} a fact"
+    return f"{told}."

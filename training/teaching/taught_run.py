@@ -1,0 +1,130 @@
+"""Teaches a run, or applies what another copy was taught; writes a new run."""
+
+import dataclasses
+import shutil
+
+import keras_hub
+
+from keras_pkm.runs.outputs import writing_results
+from keras_pkm.runs.presets import save_preset
+from keras_pkm.runs.run_directory import RunDirectory
+from keras_pkm.runs.user_error import UserError
+from keras_pkm.runs.whole_files import new_directory
+from keras_pkm.teaching.memory_patch import MemoryPatch
+from keras_pkm.teaching.slot_importance import SlotImportance
+from training.loading.pretrained_model import load_masked_lm
+from training.teaching.background import find_importance
+from training.teaching.methods import OF_MEMORIES
+from training.teaching.methods import check_memory
+from training.teaching.methods import make_teacher
+from training.teaching.open_material import open_material
+from training.teaching.recipe import TeachingRecipe
+from training.teaching.results import format_results
+from training.teaching.teach import teach
+
+
+@dataclasses.dataclass
+class TaughtModel:
+    """A task with what was written into it.
+
+    Attributes:
+        task: The task.
+        patch: What has changed in its memories, or `None` where other weights
+            have changed, too.
+        figures: What it learned and forgot.
+        importance: Of its slots, if it was needed.
+    """
+
+    task: keras_hub.models.MaskedLM
+    patch: MemoryPatch | None
+    figures: dict = dataclasses.field(default_factory=dict)
+    importance: SlotImportance | None = None
+
+
+def make_taught_run(recipe: TeachingRecipe) -> str:
+    """Does what a recipe says, and returns its results as Markdown.
+
+    Raises:
+        UserError: the recipe cannot be carried out; nothing is written then.
+        RunError: the run cannot be written.
+    """
+    recipe.check()
+    task, _, tokenizer = load_masked_lm(recipe.model)
+    patch_path = recipe.apply or recipe.revert
+    if patch_path is None:
+        taught = _teach(recipe, task, tokenizer)
+    else:
+        taught = _change(recipe, task, patch_path)
+    return _write(recipe, taught)
+
+
+def _teach(recipe, task, tokenizer):
+    check_memory(task, recipe.method)
+    longest = task.backbone.max_sequence_length
+    with open_material(recipe, tokenizer, longest) as (new, old):
+        importance = None
+        if recipe.method == "slots":
+            importance = find_importance(
+                recipe.model,
+                task,
+                tokenizer,
+                background=recipe.background,
+                data_dir=recipe.data_dir,
+                batch_size=recipe.batch_size,
+            )
+        replayed = None
+        if recipe.method == "replay":
+            replayed = old.samples(recipe.batch_size, recipe.seed)
+        teacher = make_teacher(
+            task,
+            recipe.method,
+            learning_rate=recipe.rate,
+            rule=recipe.rule,
+            slots=recipe.slots,
+            importance=importance,
+            replayed=replayed,
+        )
+        figures = teach(task, teacher, new=new, old=old, steps=recipe.steps)
+    patch = None
+    if recipe.method in OF_MEMORIES:
+        patch = teacher.make_patch()
+    return TaughtModel(task, patch, figures, importance)
+
+
+def _change(recipe, task, path):
+    flag = "--apply" if recipe.apply else "--revert"
+    try:
+        patch = MemoryPatch.load(path)
+        change = patch.apply if recipe.apply else patch.revert
+        change(task)
+    except ValueError as error:
+        raise UserError(f"{flag}: {error}") from error
+    return TaughtModel(task, patch)
+
+
+def _write(recipe, taught):
+    """Writes the run, whole or not at all."""
+    source = RunDirectory(recipe.model)
+    with (
+        writing_results(recipe.out),
+        new_directory(recipe.out) as partial,
+    ):
+        run = RunDirectory(partial)
+        run.create(recipe)
+        save_preset(taught.task, taught.task.preprocessor, run.last)
+        if taught.importance is not None:
+            taught.importance.save(run.document_frequencies)
+        elif source.document_frequencies.exists():
+            shutil.copyfile(
+                source.document_frequencies, run.document_frequencies
+            )
+        results = {"best_model": run.name_of(run.last), **taught.figures}
+        if taught.patch is not None and not recipe.revert:
+            taught.patch.save(run.patch)
+            results["patch"] = {
+                "rows": taught.patch.num_rows,
+                "bytes": run.patch.stat().st_size,
+            }
+        table = format_results(results)
+        run.write_results(results, table)
+    return table

@@ -1,0 +1,64 @@
+"""Teaches a masked-LM task something, and asks what it knows and forgot."""
+
+from collections.abc import Callable
+
+import keras
+from tqdm import tqdm
+
+from training.measuring.perplexity import MaskedLMEvaluator
+from training.teaching.material import Group
+from training.teaching.material import Material
+from training.teaching.methods import Teacher
+
+
+def teach(
+    task: keras.Model,
+    teacher: Teacher,
+    *,
+    new: Material,
+    old: Material | None,
+    steps: int,
+) -> dict:
+    """Teaches a task group by group, each until it is known.
+
+    Args:
+        task: The task.
+        teacher: What teaches it.
+        new: What it is to learn.
+        old: What it is to keep, which is measured alone.
+        steps: The most steps of a group.
+
+    Returns:
+        A dict of `"steps"`, those of each group; `"new"`, and `"old"` if there
+        is any: the figures of the material.
+    """
+    evaluator = MaskedLMEvaluator(task)
+    asked = {"new": new} if old is None else {"new": new, "old": old}
+    before = {name: each.ask(evaluator) for name, each in asked.items()}
+    taken = [
+        teacher.teach(group.batches, steps, _until_learned(group, evaluator))
+        for group in tqdm(
+            new.groups(before["new"]), "Groups", leave=False, disable=None
+        )
+    ]
+    figures = {
+        name: each.figures(before[name], each.ask(evaluator))
+        for name, each in asked.items()
+    }
+    return {"steps": taken, **figures}
+
+
+def _until_learned(
+    group: Group, evaluator: MaskedLMEvaluator
+) -> Callable[[], bool]:
+    """Returns a function that asks, at some of its calls, if all is known."""
+    calls = 0
+
+    def until():
+        nonlocal calls
+        calls += 1
+        if (calls - 1) % group.check_every:
+            return False
+        return group.is_learned(evaluator)
+
+    return until
