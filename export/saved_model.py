@@ -52,7 +52,7 @@ def export(recipe: ExportRecipe) -> str:
         print(change)
     module = make_module(model, recipe, encoder)
     card = format_model_card(model, recipe, encoder, module, change)
-    return write_module(module, source, card, recipe)
+    return write_module(module, model, encoder, card, recipe)
 
 
 if __name__ == "__main__":

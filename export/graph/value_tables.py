@@ -54,6 +54,16 @@ class ValueTable:
         return [part for part in parts if part is not None]
 
     @property
+    def values(self) -> tf.Variable:
+        """The rows that are stored, as they are stored."""
+        return self._values
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it has all rows, to the last bit."""
+        return self._rows is None and self._values.dtype == "float32"
+
+    @property
     def size(self) -> int:
         return sum(
             part.shape.num_elements() * part.dtype.size

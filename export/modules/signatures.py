@@ -36,7 +36,8 @@ def add_memory_access(
 
     For each memory layer N of a model with memory it has `slots_N` and
     `weights_N`, of shape `(inputs, length, heads, top_k)`, and `num_slots_N`,
-    the number of its slots. The weights are 0 at padding.
+    the number of its slots. The weights are 0 at padding. The attribute
+    `memory_values` has the variables of the value tables, by the layers.
 
     Args:
         module: what is saved, with `signatures_to_save`.
@@ -59,5 +60,9 @@ def add_memory_access(
             )
         return found
 
+    # By which patches find what they change.
+    module.memory_values = {
+        str(number): table.values for number, table in encoder.tables.items()
+    }
     module.memory_access = memory_access
     module.signatures_to_save["memory_access"] = memory_access

@@ -4,8 +4,10 @@ import pathlib
 
 import tensorflow as tf
 
+from export.graph.encoder import Encoder
+from export.modules.memories_file import write_memories
 from export.trained.recipe import ExportRecipe
-from export.trained.source import Source
+from export.trained.trained_model import TrainedModel
 from keras_pkm.runs.checksums import seal_directory
 from keras_pkm.runs.user_error import UserError
 from keras_pkm.runs.whole_files import new_directory
@@ -13,7 +15,8 @@ from keras_pkm.runs.whole_files import new_directory
 
 def write_module(
     module: tf.train.Checkpoint,
-    source: Source,
+    model: TrainedModel,
+    encoder: Encoder | None,
     card: str,
     recipe: ExportRecipe,
 ) -> str:
@@ -21,20 +24,23 @@ def write_module(
 
     Args:
         module: What is saved, with `signatures_to_save`.
-        source: Where the model comes from.
+        model: The model that it was made of.
+        encoder: Its encoder, if it has one.
         card: The model card, as Markdown.
         recipe: `ExportRecipe`.
 
     Raises:
         UserError: it cannot be written.
     """
-    for file in source.vocabulary_files:
+    for file in model.source.vocabulary_files:
         setattr(module, file.stem, tf.saved_model.Asset(str(file)))
     out = pathlib.Path(recipe.out)
     try:
         with new_directory(out) as partial:
             tf.saved_model.save(module, str(partial), module.signatures_to_save)
             (partial / "README.md").write_text(card, encoding="utf-8")
+            if encoder is not None and encoder.tables:
+                write_memories(partial, model, encoder)
             seal_directory(partial)
     except OSError as error:
         raise UserError(

@@ -1,5 +1,7 @@
 """Measures how a model uses its memories on some data."""
 
+from collections.abc import Iterable
+from collections.abc import Iterator
 from typing import Any
 
 import keras
@@ -97,11 +99,31 @@ class MemoryProbe:
             of `keras_pkm.metrics.MemoryUsage`, as Python numbers.
         """
         self._usage.reset()
+        for features in self._features(data):
+            self._step(features)
+        return self._usage.figures
+
+    def count_each(
+        self, data: Iterable[Any]
+    ) -> Iterator[dict[int, dict[str, np.ndarray]]]:
+        """Counts the reads of each batch by itself.
+
+        Args:
+            data: batches, as of `measure`; under `tf.distribute` a dataset.
+
+        Yields:
+            Of each batch `MemoryUsage.counts`, by layer.
+        """
+        for features in self._features(data):
+            self._usage.reset()
+            self._step(features)
+            yield self.counts
+
+    def _features(self, data: Iterable[Any]) -> Iterator[Any]:
         if self._strategy.num_replicas_in_sync > 1:
             data = self._strategy.experimental_distribute_dataset(data)
         for batch in data:
-            self._step(batch[0] if isinstance(batch, tuple) else batch)
-        return self._usage.figures
+            yield batch[0] if isinstance(batch, tuple) else batch
 
     @property
     def counts(self) -> dict[int, dict[str, np.ndarray]]:

@@ -9,9 +9,9 @@ import keras
 from keras_pkm.layers.find_memories import find_memories
 from keras_pkm.ops.arguments import positive_int_or_none
 from keras_pkm.optimizers.pkm_adam import PKMAdam
+from keras_pkm.probing.memory_probe import MemoryProbe
 from keras_pkm.teaching.memory_patch import MemoryPatch
 from keras_pkm.teaching.memory_patch import copy_tables
-from keras_pkm.teaching.slot_importance import ReadCounter
 from keras_pkm.teaching.slot_importance import SlotImportance
 from keras_pkm.teaching.teaching_step import make_teaching_step
 from keras_pkm.teaching.teaching_step import take_steps
@@ -77,7 +77,7 @@ class MemoryTeacher:
         self._memories = find_memories(model)
         self._check()
         self._start = copy_tables(model)
-        self._counter = ReadCounter(model)
+        self._probe = MemoryProbe(model)
         self._optimizer = PKMAdam(
             memory_learning_rate=float(learning_rate),
             memory_rule=rule,
@@ -137,7 +137,9 @@ class MemoryTeacher:
     def _choose_slots(self, x: Any) -> None:
         if self.importance is None or self.slots is None:
             return
-        best = self.importance.best(self._counter.count((x,)), self.slots)
+        (counts,) = self._probe.count_each([(x,)])
+        reads = {number: each["reads"] for number, each in counts.items()}
+        best = self.importance.best(reads, self.slots)
         for number, memory in self._memories.items():
             self._optimizer.choose_slots(memory.memory_values, best[number])
 

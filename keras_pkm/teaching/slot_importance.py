@@ -79,15 +79,16 @@ class SlotImportance:
             model: any Keras model with `keras_pkm.layers.ProductKeyMemory`
                 layers.
             batches: of its inputs, or of tuples that begin with them, as for
-                training. Padding is not counted.
+                training; under `tf.distribute` a dataset. Padding is not
+                counted.
         """
         count = 0
         frequencies: dict[int, np.ndarray] = {}
-        counter = ReadCounter(model)
-        for batch in batches:
+        for counts in MemoryProbe(model).count_each(batches):
             count += 1
-            for number, reads in counter.count(batch).items():
-                frequencies[number] = frequencies.get(number, 0) + (reads > 0)
+            for number, of_memory in counts.items():
+                was_read = of_memory["reads"] > 0
+                frequencies[number] = frequencies.get(number, 0) + was_read
         if not count:
             raise ValueError(
                 "`batches` must have at least one batch. Received: none."
@@ -189,26 +190,3 @@ def best_slots(importance: np.ndarray, count: int) -> np.ndarray:
     """
     order = np.argsort(-importance, kind="stable")[:count]
     return order[importance[order] > 0]
-
-
-class ReadCounter:
-    """Counts what batches read, one at a time.
-
-    Args:
-        model: As of `SlotImportance.of_background`.
-    """
-
-    def __init__(self, model: keras.Model):
-        self._probe = MemoryProbe(model)
-
-    def count(self, batch: Any) -> dict[int, np.ndarray]:
-        """Returns how often a batch reads each slot of each memory.
-
-        Args:
-            batch: The model's inputs, or a tuple that begins with them.
-        """
-        self._probe.measure([batch])
-        return {
-            number: counts["reads"]
-            for number, counts in self._probe.counts.items()
-        }

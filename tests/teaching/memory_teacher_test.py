@@ -6,8 +6,8 @@ import tensorflow as tf
 from keras_pkm.layers.find_memories import find_memories
 from keras_pkm.teaching import MemoryTeacher
 from keras_pkm.teaching import SlotImportance
-from keras_pkm.teaching.slot_importance import ReadCounter
 from tests.teaching.models import SLOTS
+from tests.teaching.models import count_reads
 from tests.teaching.models import make_batch
 from tests.teaching.models import make_loss
 from tests.teaching.models import make_model
@@ -30,7 +30,7 @@ def test_learns_by_changing_rows_that_are_read_and_nothing_else(rule):
     model, batch = make_model(), make_batch()
     trainable = [variable.trainable for variable in model.variables]
     before, start, loss = others(model), tables(model), loss_of(model, batch)
-    read = ReadCounter(model).count(batch[0])
+    read = count_reads(model, batch[0])
     rate = 1.0 if rule == "sgd" else 0.02
     teacher = MemoryTeacher(model, rate, rule, loss=make_loss())
     assert teacher.teach([batch], steps=1) == 1
@@ -69,7 +69,7 @@ def test_chosen_slots_are_the_most_important_of_each_batch():
     background = [make_batch(seed, rows=2)[0] for seed in range(10, 30)]
     importance = SlotImportance.of_background(model, background)
     batch = make_batch()
-    best = importance.best(ReadCounter(model).count(batch[0]), 5)
+    best = importance.best(count_reads(model, batch[0]), 5)
     start = tables(model)
     teacher = MemoryTeacher(
         model, 0.02, slots=5, importance=importance, loss=make_loss()

@@ -44,6 +44,11 @@ def teach(model, steps=3, seed=0, **options):
     return teacher.make_patch()
 
 
+def count_reads(model, x):
+    (counts,) = keras_pkm.models.MemoryProbe(model).count_each([x])
+    return {number: each["reads"] for number, each in counts.items()}
+
+
 def tables(model):
     return keras_pkm.teaching.memory_patch.copy_tables(model)
 

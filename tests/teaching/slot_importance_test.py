@@ -6,7 +6,6 @@ import pytest
 
 import keras_pkm
 from keras_pkm.teaching import SlotImportance
-from keras_pkm.teaching.slot_importance import ReadCounter
 from tests.teaching.models import SLOTS
 from tests.teaching.models import make_batch
 from tests.teaching.models import make_model
@@ -55,9 +54,11 @@ def test_padding_is_not_counted():
     inputs = keras.Input((4,), dtype="int32")
     x = keras.layers.Embedding(10, 8, mask_zero=True)(inputs)
     x = keras_pkm.layers.ProductKeyMemory(8, 1, 2, 4)(x)
-    counter = ReadCounter(keras.Model(inputs, x))
-    (reads,) = counter.count(np.array([[1, 2, 0, 0]])).values()
-    assert reads.sum() == 2 * 2
+    probe = keras_pkm.models.MemoryProbe(keras.Model(inputs, x))
+    ((counts,),) = (
+        each.values() for each in probe.count_each([np.array([[1, 2, 0, 0]])])
+    )
+    assert counts["reads"].sum() == 2 * 2
 
 
 def test_saved_and_loaded(tmp_path):

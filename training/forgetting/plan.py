@@ -28,10 +28,12 @@ def plan_jobs(recipe: ForgettingRecipe) -> list[Job]:
 
     jobs = []
     for seed in range(recipe.seeds):
-        base = directory.base(seed)
-        jobs.append(
-            job(_BASE, seed, f"old facts, seed {seed}", base, (), _COST)
-        )
+        needs = ()
+        if recipe.model is None:
+            base = directory.base(seed)
+            title = f"old facts, seed {seed}"
+            jobs.append(job(_BASE, seed, title, base, (), _COST))
+            needs = (base,)
         for key in recipe.methods:
             contestant = CONTESTANTS[key]
             jobs.append(
@@ -40,7 +42,7 @@ def plan_jobs(recipe: ForgettingRecipe) -> list[Job]:
                     seed,
                     f"{contestant.title}, seed {seed}",
                     directory.trial(key, seed),
-                    (base,),
+                    needs,
                     _COST_OF_A_RATE * len(contestant.rates(recipe)),
                 )
             )

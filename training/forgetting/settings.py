@@ -20,6 +20,7 @@ from training.knowledge.contenders import compile_model
 from training.knowledge.recipe import RecallRecipe
 from training.loading.pretrained_model import load_masked_lm
 from training.measuring.perplexity import MaskedLMEvaluator
+from training.measuring.slot_background import count_background
 from training.teaching.background import find_importance
 from training.teaching.material import FactMaterial
 from training.teaching.material import Material
@@ -27,8 +28,6 @@ from training.teaching.methods import check_memory
 from training.teaching.open_material import open_material
 from training.teaching.recipe import TeachingRecipe
 
-# Batches of old facts that importance is measured against.
-_BACKGROUND = 200
 # With which the models of `training/recall.py` learn facts best.
 _RATES = (2e-3, 3e-2)
 
@@ -77,8 +76,8 @@ def learn_facts(recipe: ForgettingRecipe, seed: int) -> dict:
     model.fit(batches, shuffle=False, verbose=0)
     material = FactMaterial(facts, recipe.group_size)
     known = material.ask(MaskedLMEvaluator(model)).exact
-    background = material.samples(recipe.group_size, seed).take(_BACKGROUND)
-    importance = SlotImportance.of_background(model, background)
+    background = material.samples(recipe.group_size, seed)
+    importance = count_background(model, background)
     directory.bases.mkdir(exist_ok=True)
     importance.save(directory.importance(seed))
     # Not by Keras, which would add the optimizer's moments.

@@ -14,6 +14,7 @@ from keras_pkm.runs.user_error import RunError
 from training.commands.signals import Signals
 from training.commands.strategy import is_chief
 from training.measuring.perplexity import MaskedLMEvaluator
+from training.measuring.slot_background import count_background
 from training.pretraining.data import PretrainingData
 from training.pretraining.progress import StageProgress
 from training.pretraining.recipe import PretrainingRecipe
@@ -117,8 +118,17 @@ def train(
         "stages": finished,
     }
     table = format_results(results)
+    importance = None
+    if model.backbone.memory_outputs:
+        # On all workers, each of which counts a part.
+        last = stages[-1]
+        importance = count_background(
+            model, data.training_batches(last.number, 0, last.steps)
+        )
     if is_chief(strategy):
         _write_losses(run, evaluation)
+        if importance is not None:
+            importance.save(run.document_frequencies)
         run.write_results(results, table)
     print(f"\n{table}\n\nThe model is in {run.last}.")
     return results

@@ -13,33 +13,12 @@ from keras_pkm.runs.user_error import UserError
 from keras_pkm.teaching.slot_importance import SlotImportance
 from training.batches.masked_lm import training_batches
 from training.batches.masking import Masking
+from training.measuring.slot_background import count_background
 from training.measuring.text_batches import pack_text
 from training.text.corpus import open_corpus
 from training.text.packed_text import open_packed
 
-_BATCHES = 200
 _SEED = 20_000
-
-
-def count_background(
-    task: keras.Model, rows: np.ndarray, masking: Masking, batch_size: int
-) -> SlotImportance:
-    """Counts which slots batches of a text read.
-
-    Args:
-        task: The masked-LM task.
-        rows: The text, int32 of shape `(rows, sequence_length)`.
-        masking: How its tokens are masked.
-        batch_size: Sequences in a batch.
-    """
-    batches = training_batches(
-        rows,
-        batch_size=batch_size,
-        seed=_SEED,
-        masking=masking,
-        num_steps=_BATCHES,
-    )
-    return SlotImportance.of_background(task, batches)
 
 
 def find_importance(
@@ -76,7 +55,10 @@ def find_importance(
             raise UserError(f"--model must be a whole run: {error}") from error
     with _open_rows(run, task, tokenizer, background, data_dir) as rows:
         masking = Masking.from_tokenizer(tokenizer, rows.shape[1])
-        return count_background(task, rows, masking, batch_size)
+        batches = training_batches(
+            rows, batch_size=batch_size, seed=_SEED, masking=masking
+        )
+        return count_background(task, batches)
 
 
 @contextlib.contextmanager

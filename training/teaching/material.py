@@ -19,6 +19,8 @@ from training.measuring.text_batches import PackedText
 _ASKED = 1000
 # More steps than anyone takes.
 _ENDLESS = 10**9
+# Steps on a text from one time that its perplexity is measured to the next.
+_CHECK_EVERY = 4
 # The held-out masks, those that a text is measured with, are not trained on.
 _MEASURED_SEED = 10_000
 
@@ -136,24 +138,29 @@ class TextMaterial:
     fall: float
 
     def ask(self, evaluator: MaskedLMEvaluator) -> Evaluation:
-        return evaluator.evaluate(
-            masked_lm.held_out_batches(
-                self.text.rows,
-                batch_size=self.batch_size,
-                seed=_MEASURED_SEED,
-                masking=self.text.masking,
-            )
-        )
+        return evaluator.evaluate(self._measured())
 
     def groups(self, before: Evaluation) -> list[Group]:
         goal = self.fall * before.perplexity
+        # In memory: it is asked for often, and is not long.
+        measured = list(self._measured())
         return [
             Group(
                 self.samples(self.batch_size, self.seed),
-                lambda evaluator: self.ask(evaluator).perplexity <= goal,
-                check_every=max(1, len(self.text.rows) // self.batch_size),
+                lambda evaluator: (
+                    evaluator.evaluate(measured).perplexity <= goal
+                ),
+                check_every=max(_CHECK_EVERY, len(measured)),
             )
         ]
+
+    def _measured(self):
+        return masked_lm.held_out_batches(
+            self.text.rows,
+            batch_size=self.batch_size,
+            seed=_MEASURED_SEED,
+            masking=self.text.masking,
+        )
 
     def samples(self, batch_size: int, seed: int) -> tf.data.Dataset:
         return masked_lm.training_batches(

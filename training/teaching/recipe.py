@@ -63,7 +63,7 @@ class TeachingRecipe:
     # networks, LoRA; or all weights with --keep replayed.
     method: Method = "values"
     # How values are updated: by Adam, or by gradient descent.
-    rule: Rule = "sgd"
+    rule: Rule = "adam"
     # Learning rate. Default: that of the method.
     learning_rate: float | None = None
     # Slots of each memory that a batch may change, with --method slots.

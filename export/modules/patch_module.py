@@ -1,0 +1,121 @@
+"""Applies a patch to an exported model, or reverts it, in a copy."""
+
+import dataclasses
+import pathlib
+import shutil
+
+import tensorflow as tf
+from tensorflow.core.protobuf import trackable_object_graph_pb2
+
+from export.modules.memories_file import read_memories
+from keras_pkm.runs.checksums import check_unchanged
+from keras_pkm.runs.checksums import seal_directory
+from keras_pkm.runs.outputs import check_output_directory
+from keras_pkm.runs.outputs import writing_results
+from keras_pkm.runs.user_error import UserError
+from keras_pkm.runs.whole_files import new_directory
+from keras_pkm.teaching.memory_patch import MemoryPatch
+
+_VARIABLES = "variables"
+# Has a hash of the variables, which no loader needs.
+_HASHES = "fingerprint.pb"
+_GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"
+
+
+@dataclasses.dataclass(frozen=True)
+class PatchRecipe:
+    """Apply what a model was taught to an exported copy of it, or undo it.
+
+    Writes a copy of the exported model; nothing but rows of its memories
+    changes.
+
+    --verbose shows the messages of TensorFlow, too.
+    """
+
+    # The directory of a model that export/saved_model.py wrote.
+    model: pathlib.Path
+    # Directory to write; new or empty.
+    out: pathlib.Path
+    # The patch to apply: a file that training/teach.py wrote.
+    apply: pathlib.Path | None = None
+    # The patch to undo.
+    revert: pathlib.Path | None = None
+
+
+def patch_module(recipe: PatchRecipe) -> str:
+    """Writes a patched copy, and returns what was changed.
+
+    Raises:
+        UserError: the patch does not suit the model; nothing is written then.
+        RunError: the copy cannot be written.
+    """
+    if (recipe.apply is None) == (recipe.revert is None):
+        raise UserError(
+            "one of --apply and --revert must be given, received "
+            f"{'none' if recipe.apply is None else 'both'}"
+        )
+    check_output_directory(recipe.out, "--out")
+    num_slots, other_weights = read_memories(recipe.model)
+    check_unchanged(recipe.model, "--model")
+    done = "reverted" if recipe.apply is None else "applied"
+    flag = "--revert" if recipe.apply is None else "--apply"
+    try:
+        patch = MemoryPatch.load(recipe.apply or recipe.revert)
+        patch.check_model(num_slots, other_weights)
+        tensors = _read_tensors(recipe.model / _VARIABLES / _VARIABLES)
+        names = _table_names(tensors)
+        for number, changes in patch.changes(done).items():
+            table = tensors[names[number]]
+            changes.check(table[changes.slots], number, done)
+            table[changes.slots] = changes.new
+    except ValueError as error:
+        raise UserError(f"{flag}: {error}") from error
+    with writing_results(recipe.out), new_directory(recipe.out) as partial:
+        _copy(recipe.model, partial)
+        _write_tensors(partial / _VARIABLES / _VARIABLES, tensors)
+        seal_directory(partial)
+    return f"{recipe.out}: {patch.num_rows:,} rows were {done}."
+
+
+def _copy(source, target):
+    for path in source.iterdir():
+        if path.is_dir() and path.name != _VARIABLES:
+            shutil.copytree(path, target / path.name)
+        elif path.is_file() and path.name != _HASHES:
+            shutil.copyfile(path, target / path.name)
+
+
+def _read_tensors(prefix):
+    reader = tf.train.load_checkpoint(str(prefix))
+    return {
+        name: reader.get_tensor(name)
+        for name in reader.get_variable_to_shape_map()
+    }
+
+
+def _table_names(tensors):
+    """The names of the value tables in a checkpoint, by their layers."""
+    graph = trackable_object_graph_pb2.TrackableObjectGraph()
+    graph.ParseFromString(tensors[_GRAPH])
+
+    def children(node):
+        return {
+            child.local_name: graph.nodes[child.node_id]
+            for child in node.children
+        }
+
+    tables = children(children(graph.nodes[0])["memory_values"])
+    return {
+        int(number): node.attributes[0].checkpoint_key
+        for number, node in tables.items()
+    }
+
+
+def _write_tensors(prefix, tensors):
+    prefix.parent.mkdir()
+    tf.raw_ops.SaveV2(
+        prefix=str(prefix),
+        tensor_names=list(tensors),
+        shape_and_slices=[""] * len(tensors),
+        tensors=[tf.convert_to_tensor(each) for each in tensors.values()],
+    )

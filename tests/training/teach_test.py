@@ -1,0 +1,219 @@
+"""`training/teach.py`: a run is taught, patched, and put back."""
+
+import hashlib
+import json
+import re
+
+import keras
+import keras_hub
+import numpy as np
+import pytest
+
+from keras_pkm.runs.presets import save_preset
+from keras_pkm.runs.run_directory import RunDirectory
+from keras_pkm.teaching import MemoryPatch
+from keras_pkm.teaching import SlotImportance
+from tests.markdown import squeezed
+from tests.models.tiny import tiny_masked_lm
+from training import evaluate_mlm
+from training.loading.pretrained_model import load_masked_lm
+from training.teach import main
+from training.text.word_pieces import make_tokenizer
+from training.text.word_pieces import train_vocabulary
+
+TEXT = "The dog met a fox. Nobody knows why the fox met the dog. A cat ran."
+FACTS = "dog\tmet\tfox\nfox\tmet\tthe dog\ncat\tknows\tnobody\n"
+
+
+def make_run(root, **sizes):
+    """A pretraining run, as far as it matters."""
+    root.mkdir()
+    (root / "recipe.json").write_text("{}")
+    tokenizer = make_tokenizer(train_vocabulary([TEXT], 80, progress=False))
+    keras.utils.set_random_seed(0)
+    task = tiny_masked_lm(vocabulary_size=tokenizer.vocabulary_size(), **sizes)
+    # Weights large enough for facts to tell apart.
+    for weight in task.weights:
+        if not weight.path.endswith("moving_variance"):
+            weight.assign_add(keras.random.normal(weight.shape, stddev=0.3))
+    preprocessor = keras_hub.models.BertMaskedLMPreprocessor(
+        tokenizer, sequence_length=16
+    )
+    save_preset(task, preprocessor, root / "best")
+    return root
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    return make_run(tmp_path_factory.mktemp("runs") / "run")
+
+
+@pytest.fixture(scope="module")
+def facts(tmp_path_factory):
+    path = tmp_path_factory.mktemp("facts") / "facts.tsv"
+    path.write_text(FACTS)
+    return path
+
+
+@pytest.fixture(scope="module")
+def taught(run, facts, tmp_path_factory):
+    out = tmp_path_factory.mktemp("taught") / "run"
+    flags = f"--model {run} --facts {facts} --out {out} --keep {facts}"
+    assert main([*flags.split(), "--learning-rate", "0.3"]) == 0
+    return out
+
+
+def md5(run):
+    """Of the bytes of all variables of a run's model."""
+    digest = hashlib.md5()
+    for variable in load_masked_lm(str(run))[0].weights:
+        digest.update(np.ascontiguousarray(variable).tobytes())
+    return digest.hexdigest()
+
+
+def test_facts_are_learned_and_the_run_is_one(taught, run, capsys):
+    results = json.loads((taught / "results.json").read_text())
+    assert results["new"]["facts"] == 3
+    assert results["new"]["known_before"] < 1
+    assert results["new"]["known_after"] == 1
+    assert results["old"]["known_after"] == 1
+    (steps,) = results["steps"]
+    assert 1 <= steps < 200
+    size = (taught / "patch.safetensors").stat().st_size
+    assert results["patch"]["bytes"] == size
+    table = squeezed((taught / "results.md").read_text())
+    assert "| 3 facts, new: known | 0.0 % | 100.0 % |" in table
+    assert f"{size:,} bytes, {size / 3:,.0f} a fact" in table
+    # Others read it as they read any run.
+    assert RunDirectory(taught).find_model() == taught / "last"
+    text = taught.parent / "text.txt"
+    text.write_text(TEXT)
+    assert evaluate_mlm.main(["--model", str(taught), "--text", str(text)]) == 0
+    assert md5(taught) != md5(run)
+
+
+def test_applied_and_reverted_to_the_last_bit(taught, run, tmp_path):
+    patch = taught / "patch.safetensors"
+
+    def change(model, how, name):
+        out = tmp_path / name
+        flags = f"--model {model} {how} {patch} --out {out}"
+        return main(flags.split()), out
+
+    code, applied = change(run, "--apply", "applied")
+    assert code == 0 and md5(applied) == md5(taught)
+    assert MemoryPatch.load(applied / "patch.safetensors").num_rows > 0
+    code, reverted = change(taught, "--revert", "reverted")
+    assert code == 0 and md5(reverted) == md5(run)
+    assert not (reverted / "patch.safetensors").exists()
+
+
+@pytest.mark.parametrize(
+    ("model", "how", "message"),
+    [
+        ("taught", "--apply", "--apply: .*must not be applied twice"),
+        ("run", "--revert", "--revert: .*must not be reverted twice"),
+        ("other", "--apply", "--apply: .*other weights differ"),
+        ("plain", "--apply", "--apply: .*same memories"),
+    ],
+)
+def test_patches_that_do_not_suit(
+    model, how, message, request, taught, tmp_path, capsys
+):
+    if model == "other":
+        path = make_run(tmp_path / "other", intermediate_dim=24)
+    elif model == "plain":
+        path = make_run(tmp_path / "plain", memory_layers=())
+    else:
+        path = request.getfixturevalue(model)
+    out = tmp_path / "out"
+    patch = taught / "patch.safetensors"
+    flags = f"--model {path} {how} {patch} --out {out}"
+    assert main(flags.split()) == 2
+    assert re.search(message, capsys.readouterr().err)
+    assert not out.exists()
+
+
+def test_a_text_with_its_important_slots(run, tmp_path, capsys):
+    text = tmp_path / "text.txt"
+    text.write_text("\n\n".join([TEXT] * 4))
+    out = tmp_path / "out"
+    flags = f"--model {run} --text {text} --keep {text} --out {out} --fall 0.9"
+    slots = "--method slots --slots 3 --steps 6 --learning-rate 0.3"
+    assert main([*flags.split(), *slots.split()]) == 2
+    assert "pass --background TEXT" in capsys.readouterr().err
+    assert not out.exists()
+    flags += f" --background {text}"
+    assert main([*flags.split(), *slots.split()]) == 0
+    results = json.loads((out / "results.json").read_text())
+    assert (
+        results["new"]["perplexity_after"]
+        < (results["new"]["perplexity_before"])
+    )
+    assert results["new"] == results["old"]
+    importance = SlotImportance.load(out / "document_frequencies.npz")
+    assert importance.num_batches == 200
+    # What was counted once serves again, and goes along.
+    again = tmp_path / "again"
+    flags = f"--model {out} --text {text} --out {again} --steps 1"
+    assert main([*flags.split(), *slots.split()[:4]]) == 0
+    assert (again / "document_frequencies.npz").read_bytes() == (
+        out / "document_frequencies.npz"
+    ).read_bytes()
+
+
+def test_all_weights_leave_no_patch(run, facts, tmp_path, capsys):
+    out = tmp_path / "out"
+    flags = f"--model {run} --facts {facts} --out {out} --method replay"
+    assert main([*flags.split(), "--steps", "2"]) == 2
+    assert "pass --keep" in capsys.readouterr().err
+    flags += f" --keep {facts}"
+    assert main([*flags.split(), "--steps", "2"]) == 0
+    assert not (out / "patch.safetensors").exists()
+    assert "patch" not in json.loads((out / "results.json").read_text())
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ("", "one of --facts, --text, --apply and --revert .* received none"),
+        ("--facts f.tsv --text t", "received --facts and --text"),
+        ("--facts none.tsv", "--facts must name a file.*none.tsv"),
+        ("--facts {facts} --template no", "--template must have {subject}"),
+        ("--facts {facts} --keep none.tsv", "--keep must name a file"),
+        ("--facts {facts} --steps 0", "--steps must be at least 1"),
+        ("--facts {facts} --fall 1.5", "--fall must be"),
+        ("--facts {facts} --learning-rate 0", "--learning-rate must be above"),
+        ("--facts {unknown}", "line 2: the value must be of words.*'日本'"),
+        ("--facts {long}", "line 1: a fact must have at most the 20 tokens"),
+        ("--facts {facts} --model {plain}", "pass --method all"),
+        ("--facts {facts} --model nowhere", "--model must be"),
+        ("--text none.txt", "none.txt"),
+        ("--apply none.safetensors", "--apply: .*none.safetensors"),
+    ],
+)
+def test_mistakes(flags, message, run, facts, tmp_path, capsys):
+    paths = {"facts": facts, "plain": tmp_path / "plain"}
+    for name, text in (
+        ("unknown", "dog\tmet\tfox\nfox\tmet\t日本\n"),
+        ("long", f"{'dog ' * 30}\tmet\tfox\n"),
+    ):
+        paths[name] = tmp_path / f"{name}.tsv"
+        paths[name].write_text(text)
+    if "{plain}" in flags:
+        make_run(paths["plain"], memory_layers=())
+    for name, path in paths.items():
+        flags = flags.replace(f"{{{name}}}", str(path))
+    out = tmp_path / "out"
+    args = ["--model", str(run), "--out", str(out), *flags.split()]
+    assert main(args) == 2
+    assert re.search(message, capsys.readouterr().err)
+    assert not out.exists()
+
+
+def test_an_output_that_is_not_empty(run, facts, tmp_path, capsys):
+    (tmp_path / "file").write_text("kept")
+    flags = f"--model {run} --facts {facts} --out {tmp_path}"
+    assert main(flags.split()) == 2
+    assert "--out must be new or empty" in capsys.readouterr().err
+    assert (tmp_path / "file").read_text() == "kept"
