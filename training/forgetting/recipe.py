@@ -70,6 +70,9 @@ class ForgettingRecipe:
     text: str | None = None
     # The text whose perplexity is to stay as it is.
     keep: str | None = None
+    # Text that the run was trained on, which tells important slots from those
+    # that all text reads. Default: that of the run.
+    background: str | None = None
     # The text counts as learned when its perplexity has fallen to this share.
     fall: float = 0.5
     # Sequences in a batch.

@@ -21,6 +21,7 @@ from training.knowledge.recipe import RecallRecipe
 from training.loading.pretrained_model import load_masked_lm
 from training.measuring.perplexity import MaskedLMEvaluator
 from training.measuring.slot_background import count_background
+from training.teaching.background import check_background
 from training.teaching.background import find_importance
 from training.teaching.material import FactMaterial
 from training.teaching.material import Material
@@ -104,7 +105,7 @@ def open_setting(recipe: ForgettingRecipe, seed: int) -> Iterator[Setting]:
         recipe.model,
         task,
         tokenizer,
-        background=None,
+        background=recipe.background,
         data_dir=None,
         batch_size=recipe.batch_size,
     )
@@ -130,6 +131,7 @@ def check_setting(recipe: ForgettingRecipe) -> None:
         return
     task, _, tokenizer = load_masked_lm(recipe.model)
     check_memory(task, "values")
+    check_background(recipe.model, recipe.background)
     longest = task.backbone.max_sequence_length
     with open_material(_as_for_one_way(recipe, 0), tokenizer, longest):
         pass

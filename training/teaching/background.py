@@ -21,6 +21,27 @@ from training.text.packed_text import open_packed
 _SEED = 20_000
 
 
+def check_background(model: str, background: str | None) -> None:
+    """Checks that there is text that tells important slots from others.
+
+    Args:
+        model: What `--model` names.
+        background: What `--background` names, or `None`.
+
+    Raises:
+        UserError: there is none.
+    """
+    run = RunDirectory(model)
+    has_data = run.is_pretraining_run and run.has_data
+    if background is None and not (
+        run.document_frequencies.exists() or has_data
+    ):
+        raise UserError(
+            "--method slots needs text that the model was trained on, but "
+            f"'{run.root}' holds none: pass --background TEXT"
+        )
+
+
 def find_importance(
     model: str,
     task: keras.Model,
@@ -46,6 +67,7 @@ def find_importance(
     Raises:
         UserError: there is no such text.
     """
+    check_background(model, background)
     run = RunDirectory(model)
     if background is None and run.document_frequencies.exists():
         check_unchanged(run.document_frequencies, "--model")
@@ -66,11 +88,6 @@ def _open_rows(
     run, task, tokenizer, background, data_dir
 ) -> Iterator[np.ndarray]:
     if background is None:
-        if not (run.is_pretraining_run and run.has_data):
-            raise UserError(
-                "--method slots needs text that the model was trained on, but "
-                f"'{run.root}' holds none: pass --background TEXT"
-            )
         check_unchanged(run.data, "--model")
         length = run.read_recipe()["sequence_length"]
         size = tokenizer.vocabulary_size()

@@ -1,0 +1,137 @@
+"""`training/teach.py --compare`, to the end, at sizes that mean nothing."""
+
+import json
+
+import pytest
+
+from keras_pkm.runs.user_error import UserError
+from tests.training.teach_test import TEXT
+from tests.training.teach_test import make_run
+from training import teach
+from training.forgetting import settings
+from training.forgetting.findings import collect_findings
+from training.forgetting.plan import run_job
+from training.forgetting.recipe import ForgettingRecipe
+from training.knowledge.recipe import RecallRecipe
+
+RATES = (
+    "--learning-rates 0.001 0.01 --memory-learning-rates 0.01 0.1 "
+    "--memory-sgd-rates 10"
+)
+
+
+def run_here(jobs, logs, at_once):
+    """As `run_jobs`, in this process."""
+    run_here.done = []
+    for job in jobs:
+        if not job.is_done:
+            assert all(path.exists() for path in job.needs)
+            _, out, _, key, _, seed = job.args
+            run_job(teach.pathlib.Path(out), key, int(seed))
+            run_here.done.append(job.name)
+
+
+@pytest.fixture
+def here(monkeypatch):
+    monkeypatch.setattr(teach, "run_jobs", run_here)
+
+    def sizes(recipe):
+        return RecallRecipe(
+            out=recipe.out,
+            hidden_dim=32,
+            num_layers=1,
+            num_heads=2,
+            intermediate_dim=32,
+            num_sub_keys=16,
+            memory_top_k=4,
+            memory_key_dim=16,
+            batch_size=32,
+        )
+
+    monkeypatch.setattr(settings, "_sizes", sizes)
+
+
+def test_random_facts_to_the_end(here, tmp_path, capsys):
+    out = tmp_path / "out"
+    args = f"--compare --out {out} --old-facts 32 --new-facts 5 --epochs 100 "
+    args += f"--group-size 3 --steps 20 --slots 200 {RATES} --methods "
+    names = ["values-adam", "slots-sgd"]
+    assert teach.main([*args.split(), *names]) == 0
+    assert run_here.done == [f"{each}-seed-0" for each in ["base", *names]]
+    found = json.loads((out / "report.json").read_text())
+    assert found["known_before"] == [1.0]
+    for name, rates in zip(names, ([0.01, 0.1], [10.0])):
+        tried = found["contestants"][name]["tried"]
+        assert [each["rate"] for each in tried] == rates
+        for each in tried:
+            (seed,) = each["seeds"]
+            assert len(seed["steps"]) == 2 and max(seed["steps"]) <= 20
+            assert seed["rows"] > 0
+            assert seed["new"]["facts"] == 5
+            assert seed["old"]["facts"] == 32
+            assert each["learned"] == seed["new"]["known_after"]
+            assert each["kept"] == seed["old"]["kept"]
+    best = found["contestants"]["values-adam"]["best"]
+    merits = [
+        each["learned"] * each["kept"]
+        for each in found["contestants"]["values-adam"]["tried"]
+    ]
+    assert merits[best] == max(merits)
+    page = (out / "report.md").read_text()
+    assert page in capsys.readouterr().out
+    assert "knew 100.00 % of 32 random facts" in page
+    assert "| important slots, SGD " in page
+    assert (out / "forgetting.png").stat().st_size > 10_000
+
+    # Another way can be added; what is there is not done again.
+    assert teach.main([*args.split(), *names, "values-sgd"]) == 0
+    assert run_here.done == ["values-sgd-seed-0"]
+    # Other numbers are another comparison.
+    args = args.replace("--new-facts 5", "--new-facts 6")
+    assert teach.main([*args.split(), *names]) == 2
+    assert "--new-facts was 5, now 6" in capsys.readouterr().err
+
+
+def test_text_to_the_end(here, tmp_path, capsys):
+    model, text = make_run(tmp_path / "run"), tmp_path / "text.txt"
+    text.write_text("\n\n".join([TEXT] * 4))
+    out = tmp_path / "out"
+    args = f"--compare --out {out} --model {model} --text {text} --steps 4 "
+    args += f"--methods values-adam --batch-size 4 {RATES}"
+    assert teach.main(args.split()) == 2
+    assert "pass all three" in capsys.readouterr().err
+    args += f" --keep {text}"
+    assert teach.main(args.split()) == 2
+    assert "pass --background TEXT" in capsys.readouterr().err
+    args += f" --background {text}"
+    assert teach.main(args.split()) == 0
+    assert run_here.done == ["values-adam-seed-0"]
+    found = json.loads((out / "report.json").read_text())
+    assert found["known_before"] is None
+    for each in found["contestants"]["values-adam"]["tried"]:
+        (seed,) = each["seeds"]
+        assert 0 <= each["learned"] <= 1
+        assert each["kept"] == pytest.approx(1 / (1 + seed["old"]["change"]))
+    assert "| values, Adam " in (out / "report.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ("--seeds 0", "--seeds must be at least 1"),
+        ("--learning-rates 0", "--learning-rates must be above 0"),
+        ("--memory-sgd-rates 1 1", "--memory-sgd-rates must be at least one"),
+        ("--old-facts 9000000", "--facts must be from 1 to"),
+        ("--model nowhere --text a --keep b", "--model must be"),
+    ],
+)
+def test_mistakes(flags, message, here, tmp_path, capsys):
+    out = tmp_path / "out"
+    assert teach.main(["--compare", "--out", str(out), *flags.split()]) == 2
+    assert message in capsys.readouterr().err
+    assert not (out / "forgetting.json").exists()
+
+
+def test_a_job_that_left_nothing_is_named(tmp_path):
+    with pytest.raises(UserError, match="--out must have a .*seed-0.json"):
+        collect_findings(ForgettingRecipe(out=tmp_path))

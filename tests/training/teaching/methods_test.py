@@ -1,0 +1,101 @@
+"""What each way to teach trains, and what it leaves as it is."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_pkm.runs.user_error import UserError
+from keras_pkm.teaching import SlotImportance
+from tests.models.tiny import masked_batch
+from tests.models.tiny import tiny_masked_lm
+from training.teaching.methods import make_teacher
+
+TRAINED = {
+    "values": {"memory_values"},
+    "slots": {"memory_values"},
+    "head": {"mlm_head"},
+    "ffn": {"feedforward_intermediate_dense", "feedforward_output_dense"},
+    "lora": {"lora_kernel_a", "lora_kernel_b"},
+}
+
+
+def make_task(**sizes):
+    keras.utils.set_random_seed(0)
+    return tiny_masked_lm(num_layers=1, memory_layers=(1,), **sizes)
+
+
+def batch_of(seed, **sizes):
+    return masked_batch(np.random.default_rng(seed), **sizes)
+
+
+def changed(task, before):
+    return {
+        variable.path
+        for variable in task.weights
+        if not np.array_equal(before[variable.path], variable)
+    }
+
+
+def values_of(task):
+    return {variable.path: variable.numpy() for variable in task.weights}
+
+
+@pytest.mark.parametrize("method", TRAINED)
+def test_trains_its_part_and_nothing_else(method):
+    task, batch = make_task(), batch_of(0)
+    background = [batch_of(seed, batch=1) for seed in (1, 2, 3)]
+    importance = SlotImportance.of_background(task, background)
+    teacher = make_teacher(
+        task, method, learning_rate=0.01, slots=50, importance=importance
+    )
+    before = values_of(task)
+    assert teacher.teach([batch], steps=2) == 2
+    found = changed(task, before)
+    assert found
+    parts = TRAINED[method]
+    assert all(any(part in path for part in parts) for path in found)
+    # All parts, in all layers.
+    assert all(any(part in path for path in found) for part in parts)
+
+
+def test_all_weights_are_trained_but_the_pooler():
+    task = make_task()
+    before = values_of(task)
+    make_teacher(task, "all", learning_rate=0.01).teach([batch_of(0)], 1)
+    left = set(before) - changed(task, before)
+    assert all(
+        "pooled_dense" in path or "moving_" in path or "position" in path
+        for path in left
+    ), left
+
+
+def test_replay_adds_old_examples_of_another_length():
+    batches = [batch_of(0, length=12, masks=3)]
+    old = batch_of(1, length=9, masks=5)
+    replayed = tf.data.Dataset.from_tensors(old).repeat()
+    one, other = make_task(), make_task()
+    teacher = make_teacher(one, "replay", learning_rate=0.01, replayed=replayed)
+    teacher.teach(batches, steps=2)
+    make_teacher(other, "all", learning_rate=0.01).teach(batches, steps=2)
+    assert changed(one, values_of(other))
+    # With examples that have no weight it is as without them.
+    x, y, weights = old
+    replayed = tf.data.Dataset.from_tensors((x, y, 0 * weights)).repeat()
+    one = make_task()
+    teacher = make_teacher(one, "replay", learning_rate=0.01, replayed=replayed)
+    teacher.teach(batches, steps=2)
+    for path, value in values_of(other).items():
+        np.testing.assert_allclose(
+            values_of(one)[path], value, atol=1e-4, err_msg=path
+        )
+
+
+def test_models_without_memory_have_no_values():
+    task = tiny_masked_lm(num_layers=1, memory_layers=())
+    for method in ("values", "slots"):
+        with pytest.raises(UserError, match=f"--method {method} needs .*all"):
+            make_teacher(task, method, learning_rate=0.01)
+    before = values_of(task)
+    make_teacher(task, "all", learning_rate=0.01).teach([batch_of(0)], 1)
+    assert changed(task, before)
