@@ -80,10 +80,10 @@ class ForgettingRecipe:
 
     # --- Teaching ---
 
-    # The most steps of a group.
-    steps: int = 50
+    # The most steps of a group of facts, or of the text.
+    steps: int = 20
     # Learning rates to try where weights are trained, by Adam.
-    learning_rates: tuple[float, ...] = (1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2)
+    learning_rates: tuple[float, ...] = (1e-4, 3e-4, 1e-3, 3e-3, 1e-2)
     # Learning rates of memory values by Adam.
     memory_learning_rates: tuple[float, ...] = (3e-3, 1e-2, 3e-2, 1e-1)
     # Learning rates of memory values by gradient descent.
