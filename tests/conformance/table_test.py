@@ -26,6 +26,8 @@ TABLES = {
     "metrics": METRICS,
     "models": [*MODELS, *PREPROCESSORS, *PROBES, *WITHOUT_TESTS],
     "optimizers": [*OPTIMIZERS, *SCHEDULES],
+    # With tests of their own, in tests/teaching.
+    "teaching": ["MemoryPatch", "MemoryTeacher", "SlotImportance"],
 }
 
 

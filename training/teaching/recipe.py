@@ -16,8 +16,13 @@ from training.teaching.methods import Method
 from training.teaching.methods import Rule
 
 # With which each way learned most and forgot least in `--compare`.
-_RATES = {"all": 3e-4, "replay": 1e-3, "head": 1e-2, "ffn": 1e-3, "lora": 1e-2}
-_MEMORY_RATES = {"adam": 1e-2, "sgd": 50.0}
+_RATES = {"all": 3e-4, "replay": 3e-4, "head": 1e-3, "ffn": 3e-4, "lora": 1e-3}
+_MEMORY_RATES = {
+    ("values", "adam"): 1e-2,
+    ("values", "sgd"): 20.0,
+    ("slots", "adam"): 3e-2,
+    ("slots", "sgd"): 100.0,
+}
 _SOURCES = ("facts", "text", "apply", "revert")
 
 
@@ -100,7 +105,7 @@ class TeachingRecipe:
             return self.learning_rate
         if self.method in _RATES:
             return _RATES[self.method]
-        return _MEMORY_RATES[self.rule]
+        return _MEMORY_RATES[self.method, self.rule]
 
     def check(self) -> None:
         """Checks the flags.

@@ -35,12 +35,16 @@ def teach(
     evaluator = MaskedLMEvaluator(task)
     asked = {"new": new} if old is None else {"new": new, "old": old}
     before = {name: each.ask(evaluator) for name, each in asked.items()}
-    taken = [
-        teacher.teach(group.batches, steps, _until_learned(group, evaluator))
-        for group in tqdm(
-            new.groups(before["new"]), "Groups", leave=False, disable=None
-        )
-    ]
+    groups = new.groups(before["new"])
+    taken = []
+    with tqdm(
+        total=len(groups) * steps, desc="Steps", leave=False, disable=None
+    ) as progress:
+        for group in groups:
+            until = _until_learned(group, evaluator, progress)
+            taken.append(teacher.teach(group.batches, steps, until))
+            # What was not needed counts as done.
+            progress.update(len(taken) * steps - progress.n)
     figures = {
         name: each.figures(before[name], each.ask(evaluator))
         for name, each in asked.items()
@@ -49,7 +53,7 @@ def teach(
 
 
 def _until_learned(
-    group: Group, evaluator: MaskedLMEvaluator
+    group: Group, evaluator: MaskedLMEvaluator, progress: tqdm
 ) -> Callable[[], bool]:
     """Returns a function that asks, at some of its calls, if all is known."""
     calls = 0
@@ -57,6 +61,8 @@ def _until_learned(
     def until():
         nonlocal calls
         calls += 1
+        if calls > 1:
+            progress.update()
         if (calls - 1) % group.check_every:
             return False
         return group.is_learned(evaluator)
