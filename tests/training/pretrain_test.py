@@ -8,11 +8,16 @@ import numpy as np
 import pytest
 
 from keras_pkm import models
+from keras_pkm.teaching import SlotImportance
 from tests.training.tiny_run import SHORT
 from training import evaluate_mlm
+from training.batches.masked_lm import training_batches
+from training.batches.masking import Masking
+from training.loading.pretrained_model import load_masked_lm
 from training.loading.pretrained_model import load_tokenizer
 from training.pretrain import main
 from training.pretraining.logs import read_rows
+from training.text.packed_text import open_packed
 
 ROOT = Path(__file__).parents[2]
 HUGGING_FACE = ROOT / "tests" / "converters" / "hugging_face" / "bert"
@@ -61,6 +66,30 @@ def test_prints_what_the_memory_brought(tiny_run):
     *_, watched = read_rows(logs.memory, "step")
     # While it trains, a part of the held-out text is read; at its end, all.
     assert usage["top1_reads"] > int(watched["top1_reads"]) > 0
+
+
+def test_in_how_many_batches_each_slot_is_read(tiny_run):
+    run, recipe = tiny_run.files, tiny_run.files.read_recipe()
+    stored = SlotImportance.load(run.document_frequencies)
+    assert stored.num_batches == recipe["steps"] == 6
+    # The same, counted on one device by the model as it was saved.
+    task, _, tokenizer = load_masked_lm(str(run.last))
+    length = recipe["sequence_length"]
+    batches = training_batches(
+        open_packed(run.packed_train, length, tokenizer.vocabulary_size()),
+        batch_size=recipe["batch_size"],
+        seed=recipe["seed"] + 1,
+        masking=Masking.from_tokenizer(tokenizer, length, recipe["mask_rate"]),
+        num_steps=6,
+    )
+    counted = SlotImportance.of_background(task, batches)
+    assert set(stored.document_frequencies) == {2}
+    stored, counted = (
+        each.document_frequencies[2] for each in (stored, counted)
+    )
+    # In half precision a near tie may fall otherwise on half of a batch.
+    assert np.abs(stored - counted).sum() <= 0.02 * counted.sum()
+    assert counted.sum() > 0
 
 
 def test_the_run_directory_is_enough(tiny_run):

@@ -17,6 +17,7 @@ from keras_pkm.text.special_tokens import unknown_ids
 from training.batches.masked_lm import held_out_batches
 from training.batches.masked_lm import training_batches
 from training.batches.masking import Masking
+from training.batches.model_inputs import keep_inputs
 from training.loading.families import Family
 from training.loading.families import family_named
 from training.loading.pretrained_model import load_tokenizer
@@ -186,14 +187,8 @@ class PretrainingData:
         return self._inputs_of_the_family(batches)
 
     def _inputs_of_the_family(self, batches):
-        """Leaves out the features that its models do not take."""
         names = (*self.family.backbone.input_names, "mask_positions")
-        return batches.map(
-            lambda features, *labels: (
-                {name: features[name] for name in names},
-                *labels,
-            )
-        )
+        return keep_inputs(names, batches)
 
     @functools.cached_property
     def _token_counts(self) -> np.ndarray:

@@ -13,6 +13,7 @@ from keras_pkm.runs.user_error import UserError
 from keras_pkm.teaching.slot_importance import SlotImportance
 from training.batches.masked_lm import training_batches
 from training.batches.masking import Masking
+from training.batches.model_inputs import keep_inputs
 from training.measuring.slot_background import count_background
 from training.measuring.text_batches import pack_text
 from training.text.corpus import open_corpus
@@ -80,7 +81,7 @@ def find_importance(
         batches = training_batches(
             rows, batch_size=batch_size, seed=_SEED, masking=masking
         )
-        return count_background(task, batches)
+        return count_background(task, keep_inputs(task.input, batches))
 
 
 @contextlib.contextmanager

@@ -17,6 +17,7 @@ from keras_pkm.teaching.slot_importance import SlotImportance
 from keras_pkm.teaching.teaching_step import make_teaching_step
 from keras_pkm.teaching.teaching_step import take_steps
 from keras_pkm.trainers.freezing import freeze_pooler
+from training.batches.model_inputs import keep_inputs
 
 Method = Literal["values", "slots", "all", "head", "ffn", "lora", "replay"]
 Rule = Literal["adam", "sgd"]
@@ -84,7 +85,9 @@ def make_teacher(
         **({} if has_values else {"memory_pattern": None}),
     )
     step = make_teaching_step(task, variables, optimizer, loss)
-    return _WeightTeacher(step, replayed if method == "replay" else None)
+    if method != "replay":
+        return _WeightTeacher(step, None)
+    return _WeightTeacher(step, keep_inputs(task.input, replayed))
 
 
 def check_memory(task: keras.Model, method: Method) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import keras
 from tqdm import tqdm
 
+from training.batches.model_inputs import keep_inputs
 from training.measuring.perplexity import MaskedLMEvaluator
 from training.teaching.material import Group
 from training.teaching.material import Material
@@ -42,7 +43,8 @@ def teach(
     ) as progress:
         for group in groups:
             until = _until_learned(group, evaluator, progress)
-            taken.append(teacher.teach(group.batches, steps, until))
+            batches = keep_inputs(task.input, group.batches)
+            taken.append(teacher.teach(batches, steps, until))
             # What was not needed counts as done.
             progress.update(len(taken) * steps - progress.n)
     figures = {

@@ -1,0 +1,27 @@
+"""The features that a model takes, of those that batches have."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import tensorflow as tf
+
+
+def keep_inputs(names: Iterable[str], batches: Iterable[Any]) -> Iterable[Any]:
+    """Leaves out the features that a model does not take.
+
+    Args:
+        names: The names of the features that it takes, `task.input`.
+            DistilBERT's and RoBERTa's have no segments.
+        batches: A dataset, or a list, of features, labels and weights.
+
+    Returns:
+        The same kind.
+    """
+    names = list(names)
+
+    def keep(features, labels, weights):
+        return {name: features[name] for name in names}, labels, weights
+
+    if isinstance(batches, tf.data.Dataset):
+        return batches.map(keep)
+    return [keep(*batch) for batch in batches]
