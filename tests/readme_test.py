@@ -9,7 +9,7 @@ README = Path(__file__).parents[1] / "README.md"
 def test_examples_run():
     blocks = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
     # The first one is that of tests/export/readme_test.py.
-    assert len(blocks) == 4
+    assert len(blocks) == 5
     names = {}
     for block in blocks[1:]:
         exec(compile(block, str(README), "exec"), names)

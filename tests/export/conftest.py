@@ -7,6 +7,7 @@ import pytest
 from export.saved_model import main
 from keras_pkm import models
 from keras_pkm.runs.presets import save_preset
+from tests.built_once import built_once
 from tests.models.tiny import MEMORY
 from tests.models.tiny import SIZES
 
@@ -36,8 +37,15 @@ def _randomize(task):
 @pytest.fixture(scope="session")
 def presets(tmp_path_factory, tokenizer):
     """Presets of all kinds, in a directory."""
+    return built_once(
+        tmp_path_factory,
+        "presets",
+        lambda root: _build_presets(root, tokenizer),
+    )
+
+
+def _build_presets(root, tokenizer):
     keras.utils.set_random_seed(0)  # that of a test comes after this
-    root = tmp_path_factory.mktemp("presets")
     with_memory = {**SIZES, "memory_layers": (1, 3), "memory": MEMORY}
     for name, task, preprocessor in (
         (
@@ -69,13 +77,17 @@ def presets(tmp_path_factory, tokenizer):
         save_preset(
             task, preprocessor(tokenizer, sequence_length=LENGTH), root / name
         )
-    return root
 
 
 @pytest.fixture(scope="session")
 def exports(tmp_path_factory, presets):
     """Exported models of all kinds, in a directory."""
-    root = tmp_path_factory.mktemp("exports")
+    return built_once(
+        tmp_path_factory, "exports", lambda root: _build_exports(root, presets)
+    )
+
+
+def _build_exports(root, presets):
     for what, preset, flags in (
         ("encoder", "mlm", ""),
         ("preprocessor", "mlm", ""),
@@ -85,4 +97,3 @@ def exports(tmp_path_factory, presets):
     ):
         args = f"--model {presets / preset} --what {what} --out {root / what}"
         assert main([*args.split(), *flags.split()]) == 0
-    return root

@@ -99,6 +99,7 @@ def test_an_encoder_takes_the_patch_too(exports, patched, tmp_path):
         assert any(np.array_equal(found, each.new) for found in rows)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("flags", "message"),
     [

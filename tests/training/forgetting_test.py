@@ -51,6 +51,7 @@ def here(monkeypatch):
     monkeypatch.setattr(settings, "_sizes", sizes)
 
 
+@pytest.mark.slow
 def test_random_facts_to_the_end(here, tmp_path, capsys):
     out = tmp_path / "out"
     args = f"--compare --out {out} --old-facts 32 --new-facts 5 --epochs 100 "
@@ -92,6 +93,7 @@ def test_random_facts_to_the_end(here, tmp_path, capsys):
     assert "--new-facts was 5, now 6" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_text_to_the_end(here, tmp_path, capsys):
     model, text = make_run(tmp_path / "run"), tmp_path / "text.txt"
     text.write_text("\n\n".join([TEXT] * 4))

@@ -102,6 +102,9 @@ def test_applied_and_reverted_to_the_last_bit(taught, run, tmp_path):
 
     code, applied = change(run, "--apply", "applied")
     assert code == 0 and md5(applied) == md5(taught)
+    rows = MemoryPatch.load(patch).num_rows
+    table = (applied / "results.md").read_text()
+    assert table == f"{rows:,} rows were applied.\n"
     assert MemoryPatch.load(applied / "patch.safetensors").num_rows > 0
     code, reverted = change(taught, "--revert", "reverted")
     assert code == 0 and md5(reverted) == md5(run)
@@ -134,6 +137,7 @@ def test_patches_that_do_not_suit(
     assert not out.exists()
 
 
+@pytest.mark.slow
 def test_a_text_with_its_important_slots(run, tmp_path, capsys):
     text = tmp_path / "text.txt"
     text.write_text("\n\n".join([TEXT] * 4))
@@ -162,6 +166,7 @@ def test_a_text_with_its_important_slots(run, tmp_path, capsys):
     ).read_bytes()
 
 
+@pytest.mark.slow
 def test_all_weights_leave_no_patch(run, facts, tmp_path, capsys):
     out = tmp_path / "out"
     flags = f"--model {run} --facts {facts} --out {out} --method replay"
@@ -217,3 +222,21 @@ def test_an_output_that_is_not_empty(run, facts, tmp_path, capsys):
     assert main(flags.split()) == 2
     assert "--out must be new or empty" in capsys.readouterr().err
     assert (tmp_path / "file").read_text() == "kept"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["lora", "head"])
+def test_what_is_written_is_what_was_taught(method, run, tmp_path):
+    text = tmp_path / "text.txt"
+    text.write_text(TEXT)
+    found = []
+    for model, name in ((run, "first"), (tmp_path / "first", "second")):
+        flags = f"--model {model} --text {text} --out {tmp_path / name}"
+        flags += f" --method {method} --learning-rate 0.1 --steps 3"
+        assert main(flags.split()) == 0
+        results = json.loads((tmp_path / name / "results.json").read_text())
+        found.append(results["new"])
+    assert found[0]["perplexity_after"] != found[0]["perplexity_before"]
+    assert found[1]["perplexity_before"] == pytest.approx(
+        found[0]["perplexity_after"], rel=1e-5
+    )

@@ -21,7 +21,10 @@ def format_results(results: dict) -> str:
             f"{'group' if len(steps) == 1 else 'groups'}, at most "
             f"{max(steps):,} each."
         )
-    if "patch" in results:
+    for done in ("applied", "reverted"):
+        if done in results:
+            parts.append(f"{results[done]:,} rows were {done}.")
+    if "new" in results and "patch" in results:
         parts.append(_describe_patch(results))
     return "\n\n".join(parts)
 
@@ -46,7 +49,7 @@ def _rows(title, found):
 def _describe_patch(results):
     size, rows = results["patch"]["bytes"], results["patch"]["rows"]
     told = f"The patch has {rows:,} rows and {size:,} bytes"
-    facts = results.get("new", {}).get("facts")
+    facts = results["new"].get("facts")
     if facts:
         told += f", {size / facts:,.0f} a fact"
     return f"{told}."

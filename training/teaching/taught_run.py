@@ -99,7 +99,8 @@ def _change(recipe, task, path):
         change(task)
     except ValueError as error:
         raise UserError(f"{flag}: {error}") from error
-    return TaughtModel(task, patch)
+    done = "applied" if recipe.apply else "reverted"
+    return TaughtModel(task, patch, {done: patch.num_rows})
 
 
 def _write(recipe, taught):

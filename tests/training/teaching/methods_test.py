@@ -59,6 +59,7 @@ def test_trains_its_part_and_nothing_else(method):
     assert all(any(part in path for path in found) for part in parts)
 
 
+@pytest.mark.slow
 def test_all_weights_are_trained_but_the_pooler():
     task = make_task()
     before = values_of(task)
@@ -70,6 +71,7 @@ def test_all_weights_are_trained_but_the_pooler():
     ), left
 
 
+@pytest.mark.slow
 def test_replay_adds_old_examples_of_another_length():
     batches = [batch_of(0, length=12, masks=3)]
     old = batch_of(1, length=9, masks=5)
