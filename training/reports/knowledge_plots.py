@@ -12,7 +12,8 @@ from matplotlib.ticker import StrMethodFormatter
 _COLOURS = (
     *("#0072B2", "#E69F00", "#CC79A7", "#009E73", "#D55E00", "#56B4E9"),
 )
-_MARKERS = "os^Dvp"
+# Not as many as colours, so that no pair comes twice for a long time.
+_MARKERS = "os^DvpX"
 # Text and lines that stand out from white and from black.
 _INK = "#808080"
 _SIZE = (6.4, 4.0)
@@ -68,8 +69,8 @@ def plot_forgetting(curves: Curves, of: str = "facts") -> Figure:
     }
     figure, axes = _figure(*names[of])
     _draw(axes, curves)
-    axes.set_xlim(0, 1.02)
-    axes.set_ylim(0, 1.02)
+    axes.set_xlim(-0.03, 1.03)
+    axes.set_ylim(-0.03, 1.03)
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_formatter(PercentFormatter(1))
     _legend(figure)
