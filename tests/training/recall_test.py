@@ -39,6 +39,7 @@ def here(monkeypatch):
     monkeypatch.setattr(step_times, "_TURNS", 1)
 
 
+@pytest.mark.slow
 def test_to_the_end(here, tmp_path, capsys):
     args = f"--out {tmp_path / 'a'} --facts 64 --steps 150 {SIZES}".split()
     args += "--learning-rates 0.01 --memory-learning-rates 0.01".split()

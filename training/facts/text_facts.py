@@ -172,11 +172,15 @@ def _check(facts, questions, values, tokenizer):
     unknown = set(unknown_ids(tokenizer))
     first = {}
     for fact, question, value in zip(facts, questions, values):
-        for name, row in (("subject", question), ("value", value)):
+        asked = f"{fact.subject} {fact.relation}".strip()
+        for name, text, row in (
+            ("subject and relation", asked, question),
+            ("value", fact.value, value),
+        ):
             if not len(row) or unknown & set(row.tolist()):
                 raise UserError(
                     f"{fact.place}: the {name} must be of words that the "
-                    f"vocabulary knows, received {getattr(fact, name)!r}"
+                    f"vocabulary knows, received {text!r}"
                 )
         earlier = first.setdefault(tuple(question), fact)
         if earlier.value != fact.value:

@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import functools
 from collections.abc import Callable
 from collections.abc import Iterator
 
@@ -13,6 +14,7 @@ from keras_pkm.teaching.slot_importance import SlotImportance
 from training.facts.fact_batches import training_batches
 from training.facts.fact_range import FactRange
 from training.facts.random_facts import RandomFacts
+from training.forgetting.contestants import CONTESTANTS
 from training.forgetting.directory import ForgettingDirectory
 from training.forgetting.recipe import ForgettingRecipe
 from training.knowledge.contenders import build_model
@@ -41,14 +43,15 @@ class Setting:
         load: Returns the model, as it was trained.
         new: What it is taught.
         old: What it is to keep.
-        importance: Of its slots, against what it was trained on.
+        measure_importance: Returns that of its slots, against what it was
+            trained on. Reads some of that text, so only some ways ask for it.
         batch_size: Of old examples that are replayed.
     """
 
     load: Callable[[], keras.Model]
     new: Material
     old: Material
-    importance: SlotImportance
+    measure_importance: Callable[[], SlotImportance]
     batch_size: int
 
 
@@ -101,7 +104,8 @@ def open_setting(recipe: ForgettingRecipe, seed: int) -> Iterator[Setting]:
         return
     task, _, tokenizer = load_masked_lm(recipe.model)
     flags = _as_for_one_way(recipe, seed)
-    importance = find_importance(
+    measure_importance = functools.partial(
+        find_importance,
         recipe.model,
         task,
         tokenizer,
@@ -115,7 +119,7 @@ def open_setting(recipe: ForgettingRecipe, seed: int) -> Iterator[Setting]:
             lambda: load_masked_lm(recipe.model)[0],
             new,
             old,
-            importance,
+            measure_importance,
             recipe.batch_size,
         )
 
@@ -131,7 +135,8 @@ def check_setting(recipe: ForgettingRecipe) -> None:
         return
     task, _, tokenizer = load_masked_lm(recipe.model)
     check_memory(task, "values")
-    check_background(recipe.model, recipe.background)
+    if any(CONTESTANTS[key].method == "slots" for key in recipe.methods):
+        check_background(recipe.model, recipe.background)
     longest = task.backbone.max_sequence_length
     with open_material(_as_for_one_way(recipe, 0), tokenizer, longest):
         pass
@@ -163,7 +168,7 @@ def _random_facts(recipe, seed):
         load,
         FactMaterial(new, recipe.group_size),
         FactMaterial(old, recipe.group_size),
-        SlotImportance.load(directory.importance(seed)),
+        lambda: SlotImportance.load(directory.importance(seed)),
         recipe.group_size,
     )
 

@@ -24,6 +24,9 @@ def try_contestant(recipe: ForgettingRecipe, key: str, seed: int) -> dict:
     contestant = CONTESTANTS[key]
     tried = []
     with open_setting(recipe, seed) as setting:
+        importance = None
+        if contestant.method == "slots":
+            importance = setting.measure_importance()
         for rate in contestant.rates(recipe):
             task = setting.load()
             teacher = make_teacher(
@@ -32,7 +35,7 @@ def try_contestant(recipe: ForgettingRecipe, key: str, seed: int) -> dict:
                 learning_rate=rate,
                 rule=contestant.rule,
                 slots=recipe.slots,
-                importance=setting.importance,
+                importance=importance,
                 replayed=setting.old.samples(setting.batch_size, seed),
             )
             began = time.perf_counter()

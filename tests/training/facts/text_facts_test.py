@@ -49,7 +49,8 @@ def test_inputs_and_labels():
 @pytest.mark.parametrize(
     ("triple", "message"),
     [
-        (("Bergen", "of", "Norway"), "line 2: the subject must be of words"),
+        (("Bergen", "of", "Norway"), "line 2: the subject and.*'Bergen of'"),
+        (("Rome", "near", "Italy"), "line 2: the subject and.*'Rome near'"),
         (("Rome", "of", "Bergen"), "line 2: the value must be .*'Bergen'"),
         (("oslo", "of", "italy"), "line 2: .*'italy' here, and 'Norway' in"),
     ],

@@ -98,6 +98,7 @@ def test_frozen_memory(finetune, presets, glue, tmp_path):
     assert not same["pooled_dense/kernel"]
 
 
+@pytest.mark.slow
 def test_goes_on_where_it_was_stopped(finetune, glue, monkeypatch):
     whole = finetune(glue, "resm", "--seeds 2", name="whole")
 
