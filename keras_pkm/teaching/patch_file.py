@@ -1,5 +1,6 @@
 """The file of a patch: rows before and after, bit for bit."""
 
+import hashlib
 import json
 import pathlib
 from collections.abc import Mapping
@@ -37,6 +38,7 @@ def write_patch(
         "format": _FORMAT,
         "num_slots": json.dumps(dict(num_slots)),
         "other_weights": other_weights,
+        "sha256": _digest(arrays),
     }
     write_safetensors(path, arrays, facts)
 
@@ -61,12 +63,27 @@ def read_patch(
             for number, count in json.loads(facts["num_slots"]).items()
         }
         memories = _read_changes(arrays, num_slots)
-        return memories, num_slots, facts["other_weights"]
+        other_weights = facts["other_weights"]
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise ValueError(
             f"'{path}' must hold a whole patch, but contradicts itself "
             f"({error}): put back a copy of it"
         ) from error
+    if facts.get("sha256") != _digest(arrays):
+        raise ValueError(
+            f"'{path}' must be as it was written, but is damaged: its rows "
+            "have changed since. Put back a copy of it"
+        )
+    return memories, num_slots, other_weights
+
+
+def _digest(arrays: Mapping[str, np.ndarray]) -> str:
+    """Returns the SHA-256 of all arrays' bytes."""
+    digest = hashlib.sha256()
+    for name in sorted(arrays):
+        digest.update(name.encode())
+        digest.update(np.ascontiguousarray(arrays[name]).tobytes())
+    return digest.hexdigest()
 
 
 def _read_changes(

@@ -1,4 +1,4 @@
-"""What is fuzzed: runs and exports, and the commands that read them."""
+"""What is fuzzed: runs, patches and exports, and what reads them."""
 
 import dataclasses
 import hashlib
@@ -10,6 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from export import memory_usage
+from export import patch
 from export import saved_model
 from tests.soak.kill_and_resume import figures_of
 from tests.soak.kill_and_resume import md5_of_variables
@@ -21,7 +22,9 @@ from training import analyze_memory
 from training import evaluate_mlm
 from training import finetune
 from training import pretrain
+from training import teach
 from training.fitting import resumable_fit
+from training.loading.pretrained_model import load_masked_lm
 
 PARTS = [*TINY, *"--plain-steps 2 --checkpoint-every 1".split()]
 TUNING = (
@@ -53,6 +56,13 @@ def read_json(path):
 
 def tuned(path):
     return read_json(path / "results.json")["seeds"]
+
+
+def md5_of_model(path):
+    digest = hashlib.md5()
+    for weight in load_masked_lm(str(path))[0].weights:
+        digest.update(np.ascontiguousarray(weight).tobytes())
+    return digest.hexdigest()
 
 
 def exported(path):
@@ -158,6 +168,43 @@ TARGETS = {
         ],
         lambda case: figures_of(case / "new"),
     ),
+    "teach": Target(
+        "run",
+        teach,
+        lambda root, case: [
+            *("--model", case / "run", "--text", root / "lines.txt"),
+            *("--method", "slots", "--slots", 4, "--steps", 2),
+            *("--out", case / "new"),
+        ],
+        lambda case: md5_of_model(case / "new"),
+    ),
+    "teach --apply": Target(
+        "taught",
+        teach,
+        lambda root, case: [
+            *("--model", root / "run", "--out", case / "new"),
+            *("--apply", case / "taught" / "patch.safetensors"),
+        ],
+        lambda case: md5_of_model(case / "new"),
+    ),
+    "teach --revert": Target(
+        "taught",
+        teach,
+        lambda root, case: [
+            *("--model", case / "taught", "--out", case / "new"),
+            *("--revert", root / "taught" / "patch.safetensors"),
+        ],
+        lambda case: md5_of_model(case / "new"),
+    ),
+    "patch": Target(
+        "mlm",
+        patch,
+        lambda root, case: [
+            *("--model", case / "mlm", "--out", case / "newer"),
+            *("--apply", root / "taught" / "patch.safetensors"),
+        ],
+        lambda case: exported(case / "newer"),
+    ),
     "memory_usage": Target(
         "mlm",
         memory_usage,
@@ -200,5 +247,7 @@ def prepare(root: pathlib.Path):
         end(finetune, 143, *tuning, root / "tuned-parts")
     finally:
         resumable_fit.StopOnSignal = as_it_is
+    teaching = ("--text", root / "lines.txt", "--steps", 2)
+    end(teach, 0, "--model", run, *teaching, "--out", root / "taught")
     what = ("--what", "mlm", "--out", root / "mlm")
     end(saved_model, 0, "--model", run, *what)

@@ -142,6 +142,11 @@ def test_files_that_are_none(tmp_path):
         path.write_bytes(damaged)
         with pytest.raises(ValueError, match="patch.safetensors"):
             MemoryPatch.load(path)
+    flipped = bytearray(whole)
+    flipped[-1] ^= 1
+    path.write_bytes(flipped)
+    with pytest.raises(ValueError, match="damaged: its rows have changed"):
+        MemoryPatch.load(path)
     safetensors.numpy.save_file({"a": np.zeros(3)}, path)
     with pytest.raises(ValueError, match="must be a file of `MemoryPatch.save"):
         MemoryPatch.load(path)
