@@ -174,7 +174,7 @@ class MemoryPatch:
             path: the file.
 
         Raises:
-            ValueError: the file cannot be read, or is another one.
+            ValueError: the file cannot be read, is damaged, or is another one.
         """
         return cls(*read_patch(pathlib.Path(path)))
 

@@ -49,7 +49,7 @@ def read_patch(
     """Returns what `write_patch` wrote: changes, slots and fingerprint.
 
     Raises:
-        ValueError: the file cannot be read, or is no patch.
+        ValueError: the file cannot be read, is damaged, or is no patch.
     """
     arrays, facts = read_safetensors(path)
     if facts.get("format") != _FORMAT:
@@ -78,7 +78,7 @@ def read_patch(
 
 
 def _digest(arrays: Mapping[str, np.ndarray]) -> str:
-    """Returns the SHA-256 of all arrays' bytes."""
+    """Returns the SHA-256 of the names and the bytes of all arrays."""
     digest = hashlib.sha256()
     for name in sorted(arrays):
         digest.update(name.encode())

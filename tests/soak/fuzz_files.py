@@ -1,12 +1,12 @@
-"""Damages files of runs and exports at random, and calls commands on them.
+"""Damages files of runs, patches and exports, and calls commands on them.
 
     python tests/soak/fuzz_files.py --cases 500
 
-Each case copies a pretraining run, a fine-tuning run (finished or not) or an
-exported model, damages one of its files, and calls a command that reads it. It
-must end with an error that names what is wrong, or with a warning, or with the
-result of the undamaged files. A traceback, or another result without a word,
-makes the exit code 1.
+Each case copies a run (finished or not), a patch or an exported model, damages
+one of its files at random, and calls a command that reads it. It must end with
+an error that names what is wrong, or with a warning, or with the result of the
+undamaged files. A traceback, or another result without a word, makes the exit
+code 1.
 """
 
 import collections

@@ -4,6 +4,7 @@ import dataclasses
 import hashlib
 import json
 import pathlib
+import shutil
 from collections.abc import Callable
 
 import numpy as np
@@ -16,6 +17,7 @@ from tests.soak.kill_and_resume import figures_of
 from tests.soak.kill_and_resume import md5_of_variables
 from tests.training.tiny_run import SHORT
 from tests.training.tiny_run import TINY
+from tests.training.tiny_run import md5_of_model
 from tests.training.tiny_run import write_corpus
 from tests.training.tiny_run import write_glue
 from training import analyze_memory
@@ -24,7 +26,6 @@ from training import finetune
 from training import pretrain
 from training import teach
 from training.fitting import resumable_fit
-from training.loading.pretrained_model import load_masked_lm
 
 PARTS = [*TINY, *"--plain-steps 2 --checkpoint-every 1".split()]
 TUNING = (
@@ -56,13 +57,6 @@ def read_json(path):
 
 def tuned(path):
     return read_json(path / "results.json")["seeds"]
-
-
-def md5_of_model(path):
-    digest = hashlib.md5()
-    for weight in load_masked_lm(str(path))[0].weights:
-        digest.update(np.ascontiguousarray(weight).tobytes())
-    return digest.hexdigest()
 
 
 def exported(path):
@@ -179,11 +173,11 @@ TARGETS = {
         lambda case: md5_of_model(case / "new"),
     ),
     "teach --apply": Target(
-        "taught",
+        "patch",
         teach,
         lambda root, case: [
             *("--model", root / "run", "--out", case / "new"),
-            *("--apply", case / "taught" / "patch.safetensors"),
+            *("--apply", case / "patch" / "patch.safetensors"),
         ],
         lambda case: md5_of_model(case / "new"),
     ),
@@ -217,7 +211,7 @@ TARGETS = {
 
 
 def prepare(root: pathlib.Path):
-    """Makes a run, a fine-tuning run and an export, and unfinished ones."""
+    """Makes runs, finished and not, a patch and an export."""
     corpus = write_corpus(root / "corpus.txt")
     glue = write_glue(root / "glue")
     (root / "lines.txt").write_text("bat hould\nden cing\n")
@@ -249,5 +243,8 @@ def prepare(root: pathlib.Path):
         resumable_fit.StopOnSignal = as_it_is
     teaching = ("--text", root / "lines.txt", "--steps", 2)
     end(teach, 0, "--model", run, *teaching, "--out", root / "taught")
+    # By itself, as it is given to others.
+    (root / "patch").mkdir()
+    shutil.copy(root / "taught" / "patch.safetensors", root / "patch")
     what = ("--what", "mlm", "--out", root / "mlm")
     end(saved_model, 0, "--model", run, *what)

@@ -1,12 +1,10 @@
 """`training/teach.py`: a run is taught, patched, and put back."""
 
-import hashlib
 import json
 import re
 
 import keras
 import keras_hub
-import numpy as np
 import pytest
 
 from keras_pkm.runs.presets import save_preset
@@ -15,8 +13,8 @@ from keras_pkm.teaching import MemoryPatch
 from keras_pkm.teaching import SlotImportance
 from tests.markdown import squeezed
 from tests.models.tiny import tiny_masked_lm
+from tests.training.tiny_run import md5_of_model
 from training import evaluate_mlm
-from training.loading.pretrained_model import load_masked_lm
 from training.teach import main
 from training.text.word_pieces import make_tokenizer
 from training.text.word_pieces import train_vocabulary
@@ -63,14 +61,6 @@ def taught(run, facts, tmp_path_factory):
     return out
 
 
-def md5(run):
-    """Of the bytes of all variables of a run's model."""
-    digest = hashlib.md5()
-    for variable in load_masked_lm(str(run))[0].weights:
-        digest.update(np.ascontiguousarray(variable).tobytes())
-    return digest.hexdigest()
-
-
 def test_facts_are_learned_and_the_run_is_one(taught, run, capsys):
     results = json.loads((taught / "results.json").read_text())
     assert results["new"]["facts"] == 3
@@ -89,7 +79,7 @@ def test_facts_are_learned_and_the_run_is_one(taught, run, capsys):
     text = taught.parent / "text.txt"
     text.write_text(TEXT)
     assert evaluate_mlm.main(["--model", str(taught), "--text", str(text)]) == 0
-    assert md5(taught) != md5(run)
+    assert md5_of_model(taught) != md5_of_model(run)
 
 
 def test_applied_and_reverted_to_the_last_bit(taught, run, tmp_path):
@@ -101,13 +91,13 @@ def test_applied_and_reverted_to_the_last_bit(taught, run, tmp_path):
         return main(flags.split()), out
 
     code, applied = change(run, "--apply", "applied")
-    assert code == 0 and md5(applied) == md5(taught)
+    assert code == 0 and md5_of_model(applied) == md5_of_model(taught)
     rows = MemoryPatch.load(patch).num_rows
     table = (applied / "results.md").read_text()
     assert table == f"{rows:,} rows were applied.\n"
     assert MemoryPatch.load(applied / "patch.safetensors").num_rows > 0
     code, reverted = change(taught, "--revert", "reverted")
-    assert code == 0 and md5(reverted) == md5(run)
+    assert code == 0 and md5_of_model(reverted) == md5_of_model(run)
     assert not (reverted / "patch.safetensors").exists()
 
 

@@ -1,6 +1,7 @@
 """A pretraining run that takes seconds, for tests of what it leaves."""
 
 import dataclasses
+import hashlib
 import json
 import subprocess
 import sys
@@ -9,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from keras_pkm.runs.run_directory import RunDirectory
+from training.loading.pretrained_model import load_masked_lm
 
 ROOT = Path(__file__).parents[2]
 
@@ -76,6 +78,14 @@ def build_tiny_run(root, *flags):
 def open_tiny_run(root):
     printed = json.loads((root / "printed.json").read_text())
     return TinyRun(root, **printed)
+
+
+def md5_of_model(run):
+    """Returns the MD5 of all weights of a run's best model."""
+    digest = hashlib.md5()
+    for weight in load_masked_lm(str(run))[0].weights:
+        digest.update(np.ascontiguousarray(weight).tobytes())
+    return digest.hexdigest()
 
 
 def write_corpus(path):
