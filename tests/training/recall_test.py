@@ -42,13 +42,15 @@ def here(monkeypatch):
 @pytest.mark.slow
 def test_to_the_end(here, tmp_path, capsys):
     args = f"--out {tmp_path / 'a'} --facts 64 --steps 150 {SIZES}".split()
-    args += "--learning-rates 0.01 --memory-learning-rates 0.01".split()
+    args += "--learning-rates 0.01 --memory-learning-rates 0.01 0.02".split()
     args += "--contenders wide-time resm".split()
     assert recall.main(args) == 0
     found = json.loads((tmp_path / "a" / "report.json").read_text())
     resm, wide = found["contenders"]["resm"], found["contenders"]["wide-time"]
     assert resm["steps"] == 150 and resm["exposures"] == 150
     assert resm["recall"] > 0.9
+    assert resm["rates"] in [tried["rates"] for tried in resm["grid"]]
+    assert not wide["grid"]
     (seed,) = resm["seeds"]
     assert set(seed["ablated"]) == {"zero", "shuffle"}
     assert 0.9 * 3 * 64 < resm["bits"] <= 3 * 64

@@ -5,10 +5,10 @@ import statistics
 import numpy as np
 
 from training.knowledge.contenders import CONTENDERS
-from training.knowledge.plan import best_rates
+from training.knowledge.rate_grid import best_rates
+from training.knowledge.rate_grid import tried_trials
 from training.knowledge.recall_directory import RecallDirectory
 from training.knowledge.recipe import RecallRecipe
-from training.knowledge.trials import grid_trials
 from training.knowledge.trials import main_trials
 from training.knowledge.trials import sweep_trials
 
@@ -40,7 +40,7 @@ def collect_findings(recipe: RecallRecipe) -> dict:
             "curve": _median_curve([seed["curve"] for seed in seeds]),
             "grid": [
                 directory.read_trial(trial) | {"rates": trial.rates}
-                for trial in grid_trials(recipe, key)
+                for trial in tried_trials(recipe, key)
             ],
             "seeds": seeds,
         }

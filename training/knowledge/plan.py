@@ -5,16 +5,18 @@ import pathlib
 from keras_pkm.runs.json_files import write_json
 from training.commands.run_jobs import Job
 from training.knowledge.learn import learn
+from training.knowledge.rate_grid import best_rates
+from training.knowledge.rate_grid import find_rates
 from training.knowledge.recall_directory import RecallDirectory
 from training.knowledge.recipe import RecallRecipe
 from training.knowledge.step_times import measure_step_times
 from training.knowledge.step_times import measure_table_times
-from training.knowledge.trials import all_trials
 from training.knowledge.trials import grid_trials
-from training.knowledge.trials import rate_pairs
+from training.knowledge.trials import shown_trials
 
 _STEP_TIMES = "step-times"
 _TABLE_STEP_TIMES = "table-step-times"
+_RATES = "rates-"
 # Of timing, in seconds of training.
 _COST = 60.0
 
@@ -37,15 +39,19 @@ def plan_jobs(recipe: RecallRecipe) -> list[Job]:
         title = "step times of other tables"
         jobs.append(job(title, _TABLE_STEP_TIMES, result, timed, _COST, True))
         timed = (*timed, result)
-    for trial in all_trials(recipe):
-        needs = list(timed)
-        if trial.rates is None:
-            needs += map(directory.trial, grid_trials(recipe, trial.key))
+    rates = {}
+    for key in recipe.contenders:
+        if grid := grid_trials(recipe, key):
+            result = directory.rates(key)
+            title = f"learning rates of {key.replace('-', ' ')}"
+            cost = len(grid) * recipe.seconds
+            jobs.append(job(title, _RATES + key, result, timed, cost))
+            rates[key] = result
+    for trial in shown_trials(recipe):
+        needs = (*timed, rates[trial.key]) if trial.key in rates else timed
         title = trial.name.replace("-", " ")
         result = directory.trial(trial)
-        jobs.append(
-            job(title, trial.name, result, tuple(needs), recipe.seconds)
-        )
+        jobs.append(job(title, trial.name, result, needs, recipe.seconds))
     return jobs
 
 
@@ -63,30 +69,13 @@ def run_job(out: pathlib.Path, name: str) -> None:
     elif name == _TABLE_STEP_TIMES:
         found = measure_table_times(recipe, directory.read_step_times())
         path = directory.table_step_times
+    elif name.startswith(_RATES):
+        key = name.removeprefix(_RATES)
+        found, path = find_rates(recipe, key), directory.rates(key)
     else:
-        (trial,) = (each for each in all_trials(recipe) if each.name == name)
+        (trial,) = (each for each in shown_trials(recipe) if each.name == name)
         path = directory.trial(trial)
-        found = learn(
-            recipe,
-            trial,
-            directory.read_step_times(),
-            trial.rates or best_rates(recipe, trial.key),
-        )
+        times = directory.read_step_times()
+        found = learn(recipe, trial, times, best_rates(recipe, trial.key))
     path.parent.mkdir(exist_ok=True)
     write_json(path, found if isinstance(found, dict) else found.as_json())
-
-
-def best_rates(recipe: RecallRecipe, key: str) -> tuple[float, float]:
-    """Returns the rates with which a contender knew most in the grid.
-
-    Args:
-        recipe: `RecallRecipe`, whose grid has been tried.
-        key: The contender.
-    """
-    directory = RecallDirectory(recipe.out)
-    recalls = {
-        trial.rates: directory.read_trial(trial)["recall"]
-        for trial in grid_trials(recipe, key)
-    }
-    pairs = rate_pairs(recipe, key)
-    return max(pairs, key=lambda pair: recalls.get(pair, 0))

@@ -24,6 +24,7 @@ class RecallDirectory(JobDirectory):
     - `recall.json`: what was asked for;
     - `step-times.json`: the time of a step of each contender, and
       `table-step-times.json` with those of the sweep's tables, too;
+    - `rates/`: the best learning rates of each contender;
     - `trials/`: what each trained model knows;
     - `logs/`: what each job printed;
     - `report.md`, `report.json` and the plots.
@@ -42,6 +43,10 @@ class RecallDirectory(JobDirectory):
     def trial(self, trial: Trial) -> pathlib.Path:
         """Returns the file of a trial's figures."""
         return self.root / "trials" / f"{trial.name}.json"
+
+    def rates(self, key: str) -> pathlib.Path:
+        """Returns the file of a contender's best learning rates."""
+        return self.root / "rates" / f"{key}.json"
 
     def plot(self, name: str, kind: str) -> pathlib.Path:
         """Returns the file of a plot, `"png"` or `"svg"`."""
@@ -72,6 +77,11 @@ class RecallDirectory(JobDirectory):
                 f"--out must have a {path.name} with widths and seconds, but "
                 f"'{path}' has others: put back a copy of it"
             ) from error
+
+    def read_rates(self, key: str) -> tuple[float, float]:
+        """Returns a contender's best learning rates."""
+        of_all, of_values = read_json(self.rates(key), "--out")["rates"]
+        return of_all, of_values
 
     def read_trial(self, trial: Trial) -> dict:
         """Returns a trial's figures."""

@@ -35,7 +35,8 @@ _EXPLANATIONS = {
         "As before, ResM by its number of slots, each after the same time."
     ),
     "Learning rates that were tried": (
-        "With another seed; the best ones were taken."
+        "With another seed; the best ones were taken. Once a model knew 99.9 % "
+        "with some rates, no others were tried."
     ),
 }
 

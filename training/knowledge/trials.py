@@ -51,9 +51,9 @@ class Trial:
 
 
 def grid_trials(recipe: RecallRecipe, key: str) -> list[Trial]:
-    """Returns the trials that find a contender's best learning rates.
+    """Returns the trials that may find a contender's best learning rates.
 
-    None if there is only one pair of rates to take.
+    There are none if there is only one pair of rates to take.
     """
     pairs = rate_pairs(recipe, key)
     if len(pairs) == 1:
@@ -99,14 +99,9 @@ def sweep_trials(recipe: RecallRecipe) -> list[Trial]:
     return list(dict.fromkeys(of_contenders + of_tables))
 
 
-def all_trials(recipe: RecallRecipe) -> list[Trial]:
-    """Returns all trials, each once and behind those that it needs."""
-    grid = [
-        trial for key in recipe.contenders for trial in grid_trials(recipe, key)
-    ]
-    return list(
-        dict.fromkeys(grid + main_trials(recipe) + sweep_trials(recipe))
-    )
+def shown_trials(recipe: RecallRecipe) -> list[Trial]:
+    """Returns the trials of the comparison and of the sweep, each once."""
+    return list(dict.fromkeys(main_trials(recipe) + sweep_trials(recipe)))
 
 
 def _trial(recipe, key, *, seed=0, rates=None, num_facts=None, num_sub_keys=0):

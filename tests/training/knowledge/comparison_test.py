@@ -6,18 +6,24 @@ import pathlib
 import numpy as np
 import pytest
 
+from keras_pkm.runs.json_files import write_json
 from training.facts.random_facts import RandomFacts
+from training.knowledge import rate_grid
 from training.knowledge import step_times
 from training.knowledge.contenders import CONTENDERS
 from training.knowledge.contenders import build_model
 from training.knowledge.contenders import width_of_as_many_parameters
+from training.knowledge.rate_grid import find_rates
+from training.knowledge.rate_grid import tried_trials
+from training.knowledge.recall_directory import RecallDirectory
 from training.knowledge.recipe import parse_recipe
 from training.knowledge.step_times import StepTimes
 from training.knowledge.step_times import measure_table_times
 from training.knowledge.tables import make_tables
-from training.knowledge.trials import all_trials
 from training.knowledge.trials import grid_trials
 from training.knowledge.trials import main_trials
+from training.knowledge.trials import rate_pairs
+from training.knowledge.trials import shown_trials
 from training.knowledge.trials import sweep_trials
 
 
@@ -27,7 +33,7 @@ def recipe_of(flags=""):
 
 def test_the_default_has_one_trial_of_each():
     recipe = recipe_of()
-    assert [trial.name for trial in all_trials(recipe)] == [
+    assert [trial.name for trial in shown_trials(recipe)] == [
         "plain-24000-facts-seed-0",
         "wide-time-24000-facts-seed-0",
         "resm-24000-facts-256-sub-keys-seed-0",
@@ -43,9 +49,40 @@ def test_the_proof_chooses_rates_with_another_seed():
         assert len(grid) == (6 if contender.has_memory else 3)
         seeds = {trial.seed for trial in grid}
         assert not seeds & {trial.seed for trial in main_trials(recipe)}
-    names = [trial.name for trial in all_trials(recipe)]
-    assert len(set(names)) == len(names) == 3 * 3 + 3 * 6 + 3 * 6
+    names = [trial.name for trial in shown_trials(recipe)]
+    assert len(set(names)) == len(names) == 3 * 6
     assert recipe_of("--full --seeds 1").seeds == 1
+
+
+@pytest.mark.parametrize(
+    ("recalls", "tried", "best"),
+    [
+        ([0.2, 0.999, 1.0, 1.0], 2, (0.1, 0.4)),
+        ([0.2, 0.7, 0.99, 0.3], 4, (0.2, 0.3)),
+    ],
+)
+def test_rates_are_tried_until_nothing_is_left_to_learn(
+    monkeypatch, tmp_path, recalls, tried, best
+):
+    flags = "--learning-rates 0.1 0.2 --memory-learning-rates 0.3 0.4"
+    recipe = parse_recipe(["--out", str(tmp_path), *flags.split()])
+    write_json(tmp_path / "step-times.json", {"widths": {}, "seconds": {}})
+    directory = RecallDirectory(tmp_path)
+    learned = []
+
+    def fake_learn(recipe, trial, times, rates):
+        learned.append(rates)
+        return {"recall": recalls[len(learned) - 1]}
+
+    monkeypatch.setattr(rate_grid, "learn", fake_learn)
+    assert find_rates(recipe, "resm") == {"rates": list(best)}
+    assert learned == rate_pairs(recipe, "resm")[:tried]
+    assert [t.rates for t in tried_trials(recipe, "resm")] == learned
+    # Only what is missing is tried again.
+    directory.trial(tried_trials(recipe, "resm")[0]).unlink()
+    learned.clear()
+    assert find_rates(recipe, "resm") == {"rates": list(best)}
+    assert learned == rate_pairs(recipe, "resm")[:1]
 
 
 def test_the_sweep_shares_trials_with_the_comparison():
@@ -53,14 +90,14 @@ def test_the_sweep_shares_trials_with_the_comparison():
     trials = sweep_trials(recipe)
     assert set(main_trials(recipe)) <= set(trials)
     assert len(trials) == 5 * 3 + 5 * 3
-    assert len(all_trials(recipe)) == len(trials)
+    assert len(shown_trials(recipe)) == len(trials)
 
 
 def test_steps_follow_from_the_times():
     times = StepTimes({"wide-time": 99}, {"plain": 0.1, "resm-256": 0.2})
     recipe = recipe_of("--seconds 60 --contenders plain resm init-resm")
     stages = {
-        trial.key: times.stages(recipe, trial) for trial in all_trials(recipe)
+        trial.key: times.stages(recipe, trial) for trial in shown_trials(recipe)
     }
     assert stages["plain"] == [("ffn", 600, 0.1)]
     assert stages["resm"] == [("resm", 300, 0.2)]
@@ -70,7 +107,7 @@ def test_steps_follow_from_the_times():
     recipe = recipe_of("--steps 7 --contenders plain init-resm")
     steps = [
         [steps for _, steps, _ in times.stages(recipe, trial)]
-        for trial in all_trials(recipe)
+        for trial in shown_trials(recipe)
     ]
     assert steps == [[7], [4, 4]]
     assert times.width(recipe, "wide-time") == 99
