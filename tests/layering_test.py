@@ -20,6 +20,7 @@ ROWS = [
     ],
     ["keras_pkm/layers", "keras_pkm/optimizers", "keras_pkm/metrics"],
     ["keras_pkm/probing", "keras_pkm/trainers"],
+    ["keras_pkm/any_backbone"],
     ["keras_pkm/models", "keras_pkm/teaching"],
     ["keras_pkm/callbacks", "keras_pkm/converters"],
     ["keras_pkm/__init__.py"],

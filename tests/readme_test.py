@@ -6,10 +6,11 @@ from pathlib import Path
 README = Path(__file__).parents[1] / "README.md"
 
 
-def test_examples_run():
+def test_examples_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
     # The first one is that of tests/export/readme_test.py.
-    assert len(blocks) == 5
+    assert len(blocks) == 6
     names = {}
     for block in blocks[1:]:
         exec(compile(block, str(README), "exec"), names)

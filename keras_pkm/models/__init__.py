@@ -1,5 +1,7 @@
 """Backbones with memory layers, their tasks, and the warm start."""
 
+from keras_pkm.any_backbone.adding import add_memory
+from keras_pkm.any_backbone.memory_backbone import MemoryBackbone
 from keras_pkm.models.masked_lm import PKMBertMaskedLM
 from keras_pkm.models.masked_lm import PKMDistilBertMaskedLM
 from keras_pkm.models.masked_lm import PKMRobertaMaskedLM
@@ -34,6 +36,7 @@ from keras_pkm.trainers.freezing import freeze_memory
 __all__ = [
     "BertQuestionAnswererPreprocessor",
     "DistilBertQuestionAnswererPreprocessor",
+    "MemoryBackbone",
     "MemoryProbe",
     "PKMBertBackbone",
     "PKMBertMaskedLM",
@@ -51,6 +54,7 @@ __all__ = [
     "QuestionAnswererPreprocessor",
     "RobertaQuestionAnswererPreprocessor",
     "WarmStartReport",
+    "add_memory",
     "copy_matching_weights",
     "freeze_except_memory",
     "freeze_memory",

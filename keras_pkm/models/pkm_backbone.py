@@ -6,11 +6,11 @@ from typing import Any
 import keras
 import keras_hub
 
+from keras_pkm.layers.memory_layers import check_memory_layers
 from keras_pkm.layers.pkm_transformer_encoder import BLOCKS
 from keras_pkm.layers.pkm_transformer_encoder import PKMTransformerEncoder
 from keras_pkm.models.activations import ACTIVATIONS
 from keras_pkm.models.backbone_loading import BackboneLoading
-from keras_pkm.models.memory_layers import check_memory_layers
 
 
 class PKMBackbone(BackboneLoading):

@@ -5,6 +5,7 @@ import functools
 from collections.abc import Callable
 
 import keras
+import keras_hub
 import numpy as np
 import tensorflow as tf
 
@@ -42,12 +43,19 @@ class Layer:
     shape: tuple = (BATCH, LENGTH, WIDTH)
 
 
+def _block_with_memory(**kwargs):
+    block = keras_hub.layers.TransformerEncoder(8, 2, **kwargs)
+    block.build((BATCH, LENGTH, WIDTH))
+    return keras_pkm.layers.MemoryBlock(block, MEMORY, initial_scale=1.0)
+
+
 LAYERS = {
     "MaskedBatchNormalization": Layer(
         keras_pkm.layers.MaskedBatchNormalization,
         has_memory=False,
         shape=(BATCH * LENGTH, WIDTH),
     ),
+    "MemoryBlock": Layer(_block_with_memory),
     "PKMTransformerEncoder": Layer(
         functools.partial(
             keras_pkm.layers.PKMTransformerEncoder,
@@ -90,6 +98,12 @@ def _backbone(family, dtype=None):
 def _task(name, family, dtype=None, **kwargs):
     cls = getattr(keras_pkm.models, name)
     return cls(_backbone(family, dtype), **kwargs)
+
+
+def _gpt2(dtype=None):
+    sizes = {"hidden_dim": WIDTH, "intermediate_dim": 8, "dropout": 0.0}
+    plain = keras_hub.models.GPT2Backbone(20, 1, 2, **sizes, dtype=dtype)
+    return keras_pkm.models.add_memory(plain, (1,), MEMORY, initial_scale=1.0)
 
 
 def _of_backbone(model):
@@ -139,6 +153,7 @@ def _model_table():
         table[name] = Model(functools.partial(_task, name, family), _spans)
     name = "QuestionAnswerer"
     table[name] = Model(functools.partial(_task, name, "DistilBert"), _spans)
+    table["MemoryBackbone"] = Model(_gpt2, _of_backbone, loss="mse")
     return table
 
 

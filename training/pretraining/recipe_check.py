@@ -1,7 +1,7 @@
 """Finds what is impossible in a recipe before anything is written."""
 
 from keras_pkm.layers import ProductKeyMemory
-from keras_pkm.models.memory_layers import check_memory_layers
+from keras_pkm.layers.memory_layers import check_memory_layers
 from keras_pkm.runs.user_error import UserError
 from training.commands.recipe_checks import check_above_0
 from training.commands.recipe_checks import check_between_0_and_1

@@ -1,0 +1,107 @@
+"""Adds memories to any language model of KerasHub."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import keras
+import keras_hub
+
+from keras_pkm.any_backbone.families import KINDS
+from keras_pkm.any_backbone.families import backbone_class
+from keras_pkm.any_backbone.families import task_class
+
+
+def add_memory(
+    model: keras_hub.models.Backbone | keras_hub.models.Task,
+    memory_layers: Iterable[int],
+    memory: dict[str, Any] | None = None,
+    initial_scale: float = 0.0,
+) -> keras_hub.models.Backbone | keras_hub.models.Task:
+    """Adds memories to any language model of KerasHub: the paper's "+Init".
+
+    The model computes at first what it computed before. It is of a subclass of
+    its class, so that whatever its class can do, such as `generate`, it can do,
+    too, and the presets that it saves are loaded by the same `from_preset`,
+    after `import keras_pkm`. Tasks train under `tf.distribute`, and by default
+    with `keras_pkm.optimizers.PKMAdam`.
+
+    For BERT, DistilBERT and RoBERTa, see `keras_pkm.models.PKMBertBackbone`
+    first: there a memory is beside a feed-forward network, or in place of it,
+    as in the paper.
+
+    Args:
+        model: `keras_hub.models.Backbone`, or a task, which is a
+            `keras_hub.models.CausalLM`, `MaskedLM` or `TextClassifier`;
+            trained or not.
+        memory_layers: tuple of int. The Transformer blocks that get a memory,
+            counted from 1.
+        memory: optional dict. Keyword arguments of
+            `keras_pkm.layers.ProductKeyMemory`; queries are normalized by
+            `"layer"` if it does not say otherwise. Defaults to none.
+        initial_scale: float. What each memory's output is scaled by at first.
+            Defaults to `0`.
+
+    Returns:
+        A `keras_pkm.models.MemoryBackbone`, or a task around one. It shares
+        its layers and weights with `model`. The head of a task is a copy.
+
+    Example:
+
+    >>> plain = keras_hub.models.LlamaBackbone(
+    ...     vocabulary_size=100,
+    ...     num_layers=3,
+    ...     num_query_heads=2,
+    ...     hidden_dim=16,
+    ...     intermediate_dim=32,
+    ...     num_key_value_heads=2,
+    ... )
+    >>> model = keras_pkm.models.add_memory(
+    ...     keras_hub.models.LlamaCausalLM(plain),
+    ...     memory_layers=(1, 3),
+    ...     memory={"num_sub_keys": 8, "top_k": 4, "key_dim": 8},
+    ... )
+    >>> isinstance(model, keras_hub.models.LlamaCausalLM)
+    True
+    >>> sorted(model.backbone.memory_outputs)
+    [1, 3]
+
+    References:
+
+    - [Lample et al., 2019](https://arxiv.org/abs/1907.05242)
+    - [Kim and Jung, 2020](https://arxiv.org/abs/2010.03881)
+    """
+    if isinstance(model, KINDS):
+        backbone = add_memory(
+            model.backbone, memory_layers, memory, initial_scale
+        )
+        return _around(backbone, model)
+    if not isinstance(model, keras_hub.models.Backbone):
+        kinds = ", ".join(f"`{kind.__name__}`" for kind in KINDS)
+        raise ValueError(
+            f"`model` must be a `Backbone` of KerasHub, or one of {kinds}. "
+            f"Received: a `{type(model).__name__}`."
+        )
+    return backbone_class(type(model))(
+        model, memory_layers, memory, initial_scale
+    )
+
+
+def _around(
+    backbone: keras_hub.models.Backbone, plain: keras_hub.models.Task
+) -> keras_hub.models.Task:
+    """A task like a plain one, with its head, around another backbone."""
+    task = task_class(type(plain)).from_config(
+        {
+            **plain.get_config(),
+            "backbone": backbone,
+            "preprocessor": plain.preprocessor,
+        }
+    )
+    for new, old in zip(_head(task), _head(plain), strict=True):
+        new.assign(old)
+    return task
+
+
+def _head(task: keras_hub.models.Task) -> list[keras.Variable]:
+    of_backbone = {id(weight) for weight in task.backbone.weights}
+    return [each for each in task.weights if id(each) not in of_backbone]

@@ -1,0 +1,238 @@
+"""Any backbone of KerasHub, some of whose blocks have a memory."""
+
+from collections.abc import Iterable
+from typing import Any
+from typing import Self
+
+import keras
+import keras_hub
+
+from keras_pkm.layers.memory_block import MemoryBlock
+from keras_pkm.layers.memory_layers import check_memory_layers
+
+
+class MemoryBackbone(keras_hub.models.Backbone):
+    """A backbone of KerasHub, some of whose Transformer blocks have a memory.
+
+    Each of these blocks is followed by a memory that is added to its output,
+    see `keras_pkm.layers.MemoryBlock`. All of the plain backbone stays as it
+    is, and its layers and weights are shared with it. Whatever the plain
+    backbone has, such as `hidden_dim` and `embeddings`, this one has, too, so
+    that the tasks of its family take it.
+
+    `keras_pkm.models.add_memory` makes one of the family's own class, which is
+    a subclass of this one.
+
+    Args:
+        backbone: `keras_hub.models.Backbone` with `transformer_layers`, plain.
+        memory_layers: tuple of int. The blocks with a memory, counted from 1.
+        memory: optional dict. Keyword arguments of
+            `keras_pkm.layers.ProductKeyMemory`; queries are normalized by
+            `"layer"` if it does not say otherwise. Defaults to none.
+        initial_scale: float. What each memory's output is scaled by at first.
+            With `0`, its default, the model starts exactly as the plain one.
+        **kwargs: `name` and `trainable`.
+
+    Attributes:
+        plain_backbone: The backbone without memory.
+        transformer_layers: list of its blocks; those with a memory are
+            `keras_pkm.layers.MemoryBlock`.
+
+    Example:
+
+    >>> plain = keras_hub.models.GPT2Backbone(
+    ...     vocabulary_size=100,
+    ...     num_layers=3,
+    ...     num_heads=2,
+    ...     hidden_dim=16,
+    ...     intermediate_dim=32,
+    ...     max_sequence_length=12,
+    ... )
+    >>> backbone = keras_pkm.models.add_memory(
+    ...     plain,
+    ...     memory_layers=(2,),
+    ...     memory={"num_sub_keys": 8, "top_k": 4, "key_dim": 8},
+    ... )
+    >>> inputs = {
+    ...     "token_ids": np.ones((2, 12), "int32"),
+    ...     "padding_mask": np.ones((2, 12), "int32"),
+    ... }
+    >>> bool(np.all(backbone(inputs) == plain(inputs)))
+    True
+    >>> isinstance(backbone, keras_pkm.models.MemoryBackbone)
+    True
+
+    References:
+
+    - [Lample et al., 2019](https://arxiv.org/abs/1907.05242)
+    - [Kim and Jung, 2020](https://arxiv.org/abs/2010.03881)
+    """
+
+    def __init__(
+        self,
+        backbone: keras_hub.models.Backbone,
+        memory_layers: Iterable[int],
+        memory: dict[str, Any] | None = None,
+        initial_scale: float = 0.0,
+        **kwargs: Any,
+    ):
+        blocks = _blocks(backbone)
+        memory_layers = check_memory_layers(memory_layers, len(blocks))
+        with_memory = {
+            id(blocks[number - 1]): MemoryBlock(
+                blocks[number - 1],
+                memory,
+                initial_scale,
+                name=f"{blocks[number - 1].name}_with_memory",
+            )
+            for number in memory_layers
+        }
+        accesses: dict[int, Any] = {}
+
+        def call_layer(layer: keras.Layer, *args: Any, **kwargs: Any) -> Any:
+            block = with_memory.get(id(layer))
+            if block is None:
+                return layer(*args, **kwargs)
+            if id(layer) in accesses:
+                raise ValueError(
+                    "`backbone` must call each block with a memory once. "
+                    f"Received: a `{type(backbone).__name__}`, which calls "
+                    f"'{layer.name}' several times."
+                )
+            outputs, access = block(*args, return_memory_access=True, **kwargs)
+            accesses[id(layer)] = access
+            return outputs
+
+        graph = keras.models.clone_model(
+            backbone,
+            clone_function=lambda layer: layer,
+            call_function=call_layer,
+        )
+
+        # === Config ===
+        self.memory_layers = memory_layers
+        self.memory = dict(memory or {})
+        self.initial_scale = initial_scale
+
+        # === Functional Model ===
+        self._accesses = {
+            number: accesses[id(blocks[number - 1])] for number in memory_layers
+        }
+        others = {
+            "plain_backbone": backbone,
+            # Decoding with a cache goes over these, not over the graph.
+            "transformer_layers": [
+                with_memory.get(id(block), block) for block in blocks
+            ],
+            "_token_embedding": backbone.token_embedding,
+        }
+        for name, value in others.items():
+            # Keras would count their layers before those of the graph, which
+            # are the same, and weights would come in another order.
+            object.__setattr__(self, name, value)
+        super().__init__(
+            inputs=graph.input,
+            outputs=graph.output,
+            dtype=backbone.dtype_policy,
+            **kwargs,
+        )
+
+    def __getattr__(self, name: str) -> Any:
+        # Only what this object does not have itself. Nothing private: Keras
+        # asks for such names before the plain backbone is there.
+        plain = self.__dict__.get("plain_backbone")
+        if plain is None or name.startswith("_"):
+            raise AttributeError(
+                f"'{type(self).__name__}' has no attribute '{name}'."
+            )
+        return getattr(plain, name)
+
+    @property
+    def memory_outputs(
+        self,
+    ) -> dict[int, tuple[keras.KerasTensor, keras.KerasTensor]]:
+        """The symbolic memory access `(slots, weights)` of each memory layer.
+
+        A dict, keyed by the layer's number, counted from 1. It is not part of
+        `backbone.output`; name it as output of a `keras.Model` to get values.
+        """
+        return dict(self._accesses)
+
+    def enable_lora(
+        self, rank: int, target_layer_names: list[str] | None = None
+    ) -> None:
+        """Freezes the plain backbone, but for low-rank additions.
+
+        Memories stay as trainable as they are. See
+        `keras_hub.models.Backbone.enable_lora`.
+
+        Args:
+            rank: int. The rank of the additions.
+            target_layer_names: optional list of str. The names of the layers
+                that get them. Defaults to the plain backbone's choice.
+        """
+        self.plain_backbone.enable_lora(rank, target_layer_names)
+
+    def save_lora_weights(self, filepath: str) -> None:
+        """Writes the low-rank additions alone, without the memories.
+
+        Args:
+            filepath: str. The file, `.lora.h5`.
+        """
+        self.plain_backbone.save_lora_weights(filepath)
+
+    def load_lora_weights(self, filepath: str) -> None:
+        """Reads what `save_lora_weights` wrote.
+
+        Args:
+            filepath: str. The file.
+        """
+        self.plain_backbone.load_lora_weights(filepath)
+
+    def get_config(self) -> dict[str, Any]:
+        return {
+            **super().get_config(),
+            "backbone": keras.saving.serialize_keras_object(
+                self.plain_backbone
+            ),
+            "memory_layers": list(self.memory_layers),
+            "memory": dict(self.memory),
+            "initial_scale": self.initial_scale,
+        }
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> Self:
+        config = dict(config)
+        plain = config["backbone"]
+        # Presets are loaded with the dtype that their user asks for.
+        dtype = config.pop("dtype", None)
+        if dtype is not None:
+            plain = {**plain, "config": {**plain["config"], "dtype": dtype}}
+        config["backbone"] = keras.saving.deserialize_keras_object(plain)
+        return cls(**config)
+
+
+def _blocks(backbone: keras_hub.models.Backbone) -> list[keras.layers.Layer]:
+    """The Transformer blocks of a plain backbone."""
+    name = type(backbone).__name__
+    blocks = list(getattr(backbone, "transformer_layers", None) or ())
+    if not blocks:
+        raise ValueError(
+            "`backbone` must have Transformer blocks, `transformer_layers`. "
+            f"Received: a `{name}` without them."
+        )
+    if not all(isinstance(block, keras.Layer) for block in blocks):
+        raise ValueError(
+            "`backbone` must have one layer for each of its blocks. Received: "
+            f"a `{name}`, whose blocks share layers."
+        )
+    if any(
+        getattr(block, "product_key_memory", None) is not None
+        for block in blocks
+    ):
+        raise ValueError(
+            "`backbone` must have no memory yet. Received: a "
+            f"`{name}` with one. Begin with its plain backbone, and name all "
+            "memory layers at once."
+        )
+    return blocks

@@ -1,0 +1,214 @@
+"""A Transformer block of any kind, and a memory behind it."""
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import keras
+import tensorflow as tf
+from keras import ops
+
+from keras_pkm.layers.product_key_memory import ProductKeyMemory
+from keras_pkm.ops.arguments import finite
+
+# What a block is asked besides its own arguments.
+_OWN = {"training": None, "return_memory_access": False}
+_PADDING_MASKS = ("padding_mask", "decoder_padding_mask")
+
+
+@keras.saving.register_keras_serializable("keras_pkm")
+class MemoryBlock(keras.layers.Layer):
+    """Adds a memory behind a Transformer block of any kind.
+
+    With y = block(x), it computes
+
+        y + scale · PKM(norm(y))
+
+    where the scale is a trained vector, of one number for each channel, and
+    norm a layer normalization. With a scale of zero, its default at first, the
+    block computes what it computed before. It takes the arguments of the block
+    and returns what the block returns: a tensor, or a tuple whose first entry
+    is the tensor, such as the outputs and the attention's cache.
+
+    Args:
+        block: built `keras.layers.Layer`, such as
+            `keras_hub.layers.TransformerDecoder`. It stays the same layer,
+            with its weights.
+        memory: optional dict. Keyword arguments of
+            `keras_pkm.layers.ProductKeyMemory`. Queries are normalized by
+            `"layer"` if it does not say otherwise: statistics of a batch would
+            tell a causal model of later tokens. Defaults to none.
+        initial_scale: float. Of all channels. Defaults to `0`.
+        **kwargs: further arguments of `keras.layers.Layer`. The dtype policy
+            is the block's if none is given.
+
+    Call arguments:
+        *args, **kwargs: those of the block. Of an argument `padding_mask` or
+            `decoder_padding_mask` the memory makes use, too: padding reads
+            nothing.
+        training: bool. Whether dropout and batch norms act as in training.
+        return_memory_access: bool. Whether to return a tuple of what the block
+            returns and the memory access `(slots, weights)`, see
+            `keras_pkm.layers.ProductKeyMemory`. Defaults to `False`.
+
+    Example:
+
+    >>> decoder = keras_hub.layers.TransformerDecoder(32, num_heads=2)
+    >>> x = np.random.normal(size=(2, 5, 16))
+    >>> before = decoder(x)
+    >>> block = keras_pkm.layers.MemoryBlock(
+    ...     decoder, memory={"num_sub_keys": 8, "top_k": 4, "key_dim": 8}
+    ... )
+    >>> bool(np.all(block(x) == before))
+    True
+
+    References:
+
+    - [Lample et al., 2019](https://arxiv.org/abs/1907.05242)
+    - [Kim and Jung, 2020](https://arxiv.org/abs/2010.03881)
+    """
+
+    def __init__(
+        self,
+        block: keras.layers.Layer,
+        memory: dict[str, Any] | None = None,
+        initial_scale: float = 0.0,
+        **kwargs: Any,
+    ):
+        # Keras tells masks and optional tensors apart by this signature.
+        setattr(self, "call", _with_arguments_of(block, self.call))
+        kwargs.setdefault("dtype", block.dtype_policy)
+        super().__init__(**kwargs)
+        self.block = block
+        self.memory = {"query_normalization": "layer", **(memory or {})}
+        self.initial_scale = finite("initial_scale", initial_scale)
+        self.normalization = keras.layers.LayerNormalization(
+            dtype=self.dtype_policy, name="normalization"
+        )
+        self.product_key_memory = ProductKeyMemory(
+            **self.memory, dtype=self.dtype_policy, name="product_key_memory"
+        )
+        self.supports_masking = True
+        # That of the memory.
+        self.supports_jit = False
+
+    def build(self, inputs_shape: tuple[int | None, ...]) -> None:
+        self.normalization.build(inputs_shape)
+        self.product_key_memory.build(inputs_shape)
+        self.scale = self.add_weight(
+            shape=(inputs_shape[-1],),
+            initializer=keras.initializers.Constant(self.initial_scale),
+            name="scale",
+        )
+
+    def call(
+        self,
+        *args: Any,
+        training: bool | None = None,
+        return_memory_access: bool = False,
+        **kwargs: Any,
+    ) -> Any:
+        # Keras tells the block whether it is in training.
+        outputs = self.block(*args, **kwargs)
+        y, *others = _parts(outputs, self.block)
+        if others and training:
+            self._check_decoding()
+        read, access = self.product_key_memory(
+            self.normalization(y),
+            padding_mask=self._padding_mask(y, args, kwargs),
+            training=training,
+            return_memory_access=True,
+        )
+        y = y + self.scale * read
+        outputs = (y, *others) if isinstance(outputs, tuple) else y
+        return (outputs, access) if return_memory_access else outputs
+
+    def _check_decoding(self) -> None:
+        if self.memory["query_normalization"] == "batch":
+            raise ValueError(
+                "`training` must be false where a cache is used, because the "
+                "queries of the memory are normalized by batch: each token "
+                "would be normalized by itself. Received: training=True. Use "
+                '`memory={"query_normalization": "layer"}` to train so.'
+            )
+
+    def _padding_mask(
+        self, y: tf.Tensor, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tf.Tensor | None:
+        """The mask among the block's arguments, if it is one of its outputs."""
+        signature = inspect.signature(self.block.call)
+        given = signature.bind(*args, **kwargs).arguments
+        for name in _PADDING_MASKS:
+            mask = given.get(name)
+            # With a cache, a mask may cover tokens that are not in the inputs.
+            if mask is not None and tuple(mask.shape) == tuple(y.shape[:-1]):
+                return mask
+        return None
+
+    def compute_output_spec(
+        self,
+        *args: Any,
+        training: bool | None = None,
+        return_memory_access: bool = False,
+        **kwargs: Any,
+    ) -> Any:
+        outputs = self.block.compute_output_spec(*args, **kwargs)
+        y, *_ = _parts(outputs, self.block)
+        if not return_memory_access:
+            return outputs
+        _, access = self.product_key_memory.compute_output_spec(
+            y, return_memory_access=True
+        )
+        return outputs, access
+
+    def compute_output_shape(self, *args: Any, **kwargs: Any) -> Any:
+        return self.block.compute_output_shape(*args, **kwargs)
+
+    def get_config(self) -> dict[str, Any]:
+        return {
+            **super().get_config(),
+            "block": keras.saving.serialize_keras_object(self.block),
+            "memory": dict(self.memory),
+            "initial_scale": self.initial_scale,
+        }
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> "MemoryBlock":
+        block = keras.saving.deserialize_keras_object(config["block"])
+        return cls(**{**config, "block": block})
+
+
+def _with_arguments_of(
+    block: keras.layers.Layer, call: Callable[..., Any]
+) -> Callable[..., Any]:
+    """A function that calls `call`, and has the arguments of a block, too."""
+
+    def call_block(*args: Any, **kwargs: Any) -> Any:
+        return call(*args, **kwargs)
+
+    signature = inspect.signature(block.call)
+    own = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=value)
+        for name, value in _OWN.items()
+    ]
+    parameters = [
+        each for each in signature.parameters.values() if each.name not in _OWN
+    ]
+    last = [each for each in parameters if each.kind is each.VAR_KEYWORD]
+    others = [each for each in parameters if each.kind is not each.VAR_KEYWORD]
+    whole = signature.replace(parameters=[*others, *own, *last])
+    setattr(call_block, "__signature__", whole)
+    return call_block
+
+
+def _parts(outputs: Any, block: keras.layers.Layer) -> tuple[Any, ...]:
+    """What a block returns, as a tuple."""
+    parts = outputs if isinstance(outputs, tuple) else (outputs,)
+    first = parts[0] if parts else None
+    if not (ops.is_tensor(first) or isinstance(first, keras.KerasTensor)):
+        raise ValueError(
+            "`block` must return a tensor, or a tuple that begins with one. "
+            f"Received: '{block.name}', a `{type(block).__name__}`, which "
+            f"returned {outputs!r}."
+        )
+    return parts

@@ -1,0 +1,258 @@
+"""Memories in backbones of KerasHub's families."""
+
+import keras
+import keras_hub
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import keras_pkm
+from keras_pkm.optimizers import PKMAdam
+from tests.any_backbone.tiny_families import ALL
+from tests.any_backbone.tiny_families import CAUSAL
+from tests.any_backbone.tiny_families import LENGTH
+from tests.any_backbone.tiny_families import MEMORY
+from tests.any_backbone.tiny_families import inputs_of
+from tests.any_backbone.tiny_families import make_causal_lm
+from tests.any_backbone.tiny_families import make_plain
+
+# All families share the code; the others are tried by `.ci/run`.
+_FAST = ("GPT2",)
+
+
+def families(names):
+    return [
+        name
+        if name in _FAST
+        else pytest.param(name, marks=pytest.mark.slow, id=name)
+        for name in names
+    ]
+
+
+def outputs_of(model, inputs):
+    return [np.asarray(each) for each in keras.tree.flatten(model(inputs))]
+
+
+def assert_same(model, other, inputs):
+    for a, b in zip(outputs_of(model, inputs), outputs_of(other, inputs)):
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("family", families(ALL))
+def test_starts_exactly_as_the_plain_model(family):
+    plain = make_plain(family)
+    inputs = inputs_of(plain)
+    model = keras_pkm.models.add_memory(plain, (1, 2), MEMORY)
+    assert_same(model, plain, inputs)
+    assert sorted(model.memory_outputs) == [1, 2]
+    for number in (1, 2):
+        scale = model.transformer_layers[number - 1].scale
+        scale.assign(keras.ops.ones_like(scale))
+    changed = outputs_of(model, inputs)
+    assert all(np.isfinite(each).all() for each in changed)
+    before = outputs_of(plain, inputs)
+    # Blocks are followed by a norm: where a memory adds, all changes.
+    assert any((a != b).any() for a, b in zip(changed, before))
+
+
+def test_the_memory_is_added_behind_its_block():
+    causal_lm = make_causal_lm("GPT2")
+    block = causal_lm.backbone.transformer_layers[1]
+    x = np.random.default_rng(0).normal(size=(2, 5, 16)).astype("float32")
+    mask = np.array([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0]])
+    block.scale.assign(np.linspace(-1, 1, 16))
+    actual, (slots, weights) = block(
+        x, decoder_padding_mask=mask, return_memory_access=True
+    )
+    y = block.block(x, decoder_padding_mask=mask)
+    values = block.product_key_memory.memory_values.numpy()
+    read = np.einsum("bthk,bthkd->btd", weights, values[np.asarray(slots)])
+    np.testing.assert_allclose(
+        actual, y + np.linspace(-1, 1, 16) * read, atol=1e-5
+    )
+    # Padding reads nothing.
+    assert not np.asarray(weights)[1, 3:].any()
+    assert np.asarray(weights)[1, :3].sum(-1) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("family", families(CAUSAL))
+def test_generation_with_a_cache_is_generation_without(family):
+    causal_lm = make_causal_lm(family)
+    causal_lm.compile(sampler="greedy")
+    inputs = inputs_of(causal_lm.backbone)
+    prompt = {
+        "token_ids": inputs["token_ids"],
+        "padding_mask": np.tile(np.arange(LENGTH) < 4, (2, 1)).astype("int32"),
+    }
+    made = causal_lm.generate(prompt, stop_token_ids=None)["token_ids"]
+    logits = causal_lm(
+        {"token_ids": made, "padding_mask": np.ones((2, LENGTH), "int32")}
+    )
+    best = np.argmax(logits, axis=-1)
+    np.testing.assert_array_equal(np.asarray(made)[:, 4:], best[:, 3:-1])
+
+
+@pytest.mark.parametrize("family", families(CAUSAL))
+def test_presets(family, tmp_path):
+    causal_lm = make_causal_lm(family)
+    causal_lm.save_to_preset(str(tmp_path))
+    inputs = inputs_of(causal_lm.backbone)
+    plain_cls = getattr(keras_hub.models, f"{family}CausalLM")
+    for cls in (keras_hub.models.CausalLM, plain_cls):
+        loaded = cls.from_preset(str(tmp_path))
+        assert isinstance(loaded, plain_cls)
+        assert_same(loaded, causal_lm, inputs)
+    backbone = keras_hub.models.Backbone.from_preset(str(tmp_path))
+    assert isinstance(backbone, keras_pkm.models.MemoryBackbone)
+    with pytest.raises(ValueError, match="subclass of BertMaskedLM"):
+        keras_hub.models.BertMaskedLM.from_preset(str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    "own", [True, pytest.param(False, marks=pytest.mark.slow)]
+)
+def test_presets_keep_the_head(own, tmp_path):
+    plain = keras_hub.models.RobertaTextClassifier(
+        make_plain("Roberta"), num_classes=3, dropout=0.0
+    )
+    if own:
+        task = keras_pkm.models.add_memory(plain, (1,), MEMORY)
+    else:
+        backbone = keras_pkm.models.add_memory(plain.backbone, (1,), MEMORY)
+        task = keras_hub.models.RobertaTextClassifier(
+            backbone, num_classes=3, dropout=0.0
+        )
+    inputs = inputs_of(plain.backbone)
+    if own:
+        assert_same(task, plain, inputs)
+    task.save_to_preset(str(tmp_path))
+    loaded = keras_hub.models.TextClassifier.from_preset(str(tmp_path))
+    assert_same(loaded, task, inputs)
+
+
+def test_presets_take_another_dtype(tmp_path):
+    make_causal_lm("Llama").save_to_preset(str(tmp_path))
+    loaded = keras_hub.models.CausalLM.from_preset(
+        str(tmp_path), dtype="bfloat16"
+    )
+    for layer in loaded.backbone.transformer_layers:
+        assert layer.compute_dtype == "bfloat16"
+    memory = loaded.backbone.transformer_layers[1].product_key_memory
+    assert memory.compute_dtype == "bfloat16"
+
+
+def fit(causal_lm, steps=3):
+    data = inputs_of(causal_lm.backbone)
+    labels = np.roll(data["token_ids"], -1, axis=1)
+    dataset = tf.data.Dataset.from_tensors((data, labels))
+    losses = causal_lm.fit(dataset, epochs=steps, shuffle=False, verbose=0)
+    return losses.history["loss"]
+
+
+def test_training_changes_the_rows_that_are_read():
+    causal_lm = make_causal_lm("GPT2")
+    assert isinstance(causal_lm.optimizer, PKMAdam)
+    causal_lm.compile(PKMAdam(1e-2, 1e-2), loss=_loss())
+    memory = causal_lm.backbone.transformer_layers[1].product_key_memory
+    probe = keras_pkm.models.MemoryProbe(causal_lm)
+    ((_, counts),) = next(
+        probe.count_each([(inputs_of(causal_lm.backbone),)])
+    ).items()
+    before = memory.memory_values.numpy()
+    losses = fit(causal_lm, steps=1)
+    changed = (memory.memory_values.numpy() != before).any(axis=1)
+    np.testing.assert_array_equal(changed, counts["reads"] > 0)
+    assert 0 < changed.sum() < len(changed)
+    assert fit(causal_lm, steps=10)[-1] < losses[0]
+
+
+@pytest.mark.slow
+def test_a_scale_of_zero_learns():
+    causal_lm = make_causal_lm("GPT2", initial_scale=0.0)
+    causal_lm.compile(PKMAdam(1e-2, 1e-2), loss=_loss())
+    memory = causal_lm.backbone.transformer_layers[1].product_key_memory
+    before = memory.memory_values.numpy()
+    fit(causal_lm, steps=3)
+    assert np.any(memory.memory_values.numpy() != before)
+
+
+@pytest.mark.slow
+def test_two_replicas_train_as_one(mirrored):
+    one = make_causal_lm("GPT2")
+    one.compile(PKMAdam(1e-2, 1e-2), loss=_loss())
+    fit(one)
+    with mirrored.scope():
+        two = make_causal_lm("GPT2")
+        two.compile(PKMAdam(1e-2, 1e-2), loss=_loss())
+    fit(two)
+    for a, b in zip(one.weights, two.weights, strict=True):
+        np.testing.assert_allclose(a, b, atol=2e-4, err_msg=a.path)
+
+
+@pytest.mark.parametrize(
+    "family", ["Llama", pytest.param("GPT2", marks=pytest.mark.slow)]
+)
+def test_lora_trains_the_plain_part_little_and_the_memory_whole(family):
+    causal_lm = make_causal_lm(family)
+    causal_lm.backbone.enable_lora(2)
+    trained = [each.path for each in causal_lm.backbone.trainable_variables]
+    of_memory = [path for path in trained if "_with_memory/" in path]
+    lora = [path for path in trained if "lora_kernel" in path]
+    assert len(lora) == 8
+    assert len(of_memory) == 9
+    # KerasHub trains the biases beside the additions, too.
+    others = set(trained) - {*of_memory, *lora}
+    assert all(path.endswith("/bias") for path in others)
+
+
+def test_lora_weights_are_written_and_read(tmp_path):
+    file = str(tmp_path / "weights.lora.h5")
+    first, second = make_causal_lm("GPT2"), make_causal_lm("GPT2")
+    first.backbone.enable_lora(2)
+    for each in first.backbone.trainable_variables:
+        if "lora_kernel" in each.path:
+            each.assign(keras.ops.ones_like(each))
+    first.backbone.save_lora_weights(file)
+    second.backbone.load_lora_weights(file)
+    assert_same(first, second, inputs_of(first.backbone))
+
+
+def test_a_decoder_is_taught_by_its_memory_alone():
+    causal_lm = make_causal_lm("GPT2")
+    inputs = inputs_of(causal_lm.backbone)
+    labels = np.roll(inputs["token_ids"], -1, axis=1)
+    before = {each.path: each.numpy() for each in causal_lm.weights}
+    teacher = keras_pkm.teaching.MemoryTeacher(
+        causal_lm, learning_rate=0.1, loss=_loss()
+    )
+    weights = inputs["padding_mask"].astype("float32")
+    teacher.teach([(inputs, labels, weights)], steps=100)
+    best = np.argmax(causal_lm(inputs), axis=-1)
+    known = (best == labels)[weights > 0]
+    assert known.mean() > 0.8
+    changed = [
+        each.path
+        for each in causal_lm.weights
+        if (each.numpy() != before[each.path]).any()
+    ]
+    assert [path.split("/")[-1] for path in changed] == ["memory_values"]
+
+
+def _loss():
+    return keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+
+
+def test_statistics_of_a_batch_are_refused_while_decoding():
+    causal_lm = make_causal_lm(
+        "GPT2", memory={**MEMORY, "query_normalization": "batch"}
+    )
+    block = causal_lm.backbone.transformer_layers[1]
+    x = np.zeros((2, 5, 16), "float32")
+    cache = np.zeros((2, 2, 5, 2, 8), "float32")
+    arguments = {
+        "self_attention_cache": cache,
+        "self_attention_cache_update_index": 0,
+    }
+    block(x, training=False, **arguments)
+    with pytest.raises(ValueError, match="`training` must be false"):
+        block(x, training=True, **arguments)

@@ -1,0 +1,66 @@
+"""Models that cannot have memories, and mistakes in adding them."""
+
+import keras
+import keras_hub
+import pytest
+
+import keras_pkm
+from tests.any_backbone.tiny_families import MEMORY
+from tests.any_backbone.tiny_families import make_plain
+
+
+class _Loop(keras_hub.models.Backbone):
+    """Calls its only block twice, as ALBERT does."""
+
+    def __init__(self):
+        inputs = keras.Input((4, 8))
+        block = keras_hub.layers.TransformerEncoder(8, 2)
+        self.transformer_layers = [block]
+        super().__init__(inputs=inputs, outputs=block(block(inputs)))
+
+
+class _Silent(keras.layers.Layer):
+    """Returns no tensor."""
+
+    def call(self, x):
+        return {"x": x}
+
+
+class _Dictionary(keras_hub.models.Backbone):
+    def __init__(self):
+        inputs = keras.Input((4, 8))
+        block = _Silent(name="silent")
+        self.transformer_layers = [block]
+        super().__init__(inputs=inputs, outputs=block(inputs)["x"])
+
+
+def _albert():
+    return keras_hub.models.AlbertBackbone(
+        50, 2, 2, 16, 16, 32, max_sequence_length=12
+    )
+
+
+def _twice():
+    return keras_pkm.models.add_memory(make_plain("GPT2"), (1,), MEMORY)
+
+
+@pytest.mark.parametrize(
+    "make, layers, message",
+    [
+        (lambda: make_plain("GPT2"), (3,), "from 1 to `num_layers`"),
+        (lambda: make_plain("GPT2"), (1, 1), "different numbers"),
+        (_twice, (2,), "must have no memory yet.*MemoryGPT2Backbone"),
+        (_albert, (1,), "AlbertBackbone.*share layers"),
+        (_Loop, (1,), "_Loop.*several times"),
+        (_Dictionary, (1,), "must return a tensor.*'silent', a `_Silent`"),
+        (lambda: keras.Sequential(), (1,), "Received: a `Sequential`"),
+        (
+            lambda: keras_hub.models.ViTBackbone((8, 8, 3), 4, 1, 1, 8, 8),
+            (1,),
+            "`transformer_layers`.*ViTBackbone",
+        ),
+    ],
+)
+def test_models_that_do_not_suit(make, layers, message):
+    with pytest.raises(ValueError, match=f"(?s){message}"):
+        keras_pkm.models.add_memory(make(), layers, MEMORY)

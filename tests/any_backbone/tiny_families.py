@@ -1,0 +1,75 @@
+"""Tiny backbones of KerasHub's families, random and plain."""
+
+import keras
+import keras_hub
+import numpy as np
+
+import keras_pkm
+
+VOCABULARY_SIZE, LENGTH = 50, 8
+MEMORY = {"num_sub_keys": 8, "num_heads": 2, "top_k": 4, "key_dim": 8}
+_hub = keras_hub.models
+# Layers, heads, width, and width of the feed-forward network.
+_SIZES = (2, 2, 16, 32)
+_LONGEST = {"dropout": 0.0, "max_sequence_length": 12}
+
+CAUSAL = {
+    "Bloom": lambda: _hub.BloomBackbone(50, *_SIZES, **_LONGEST),
+    "Falcon": lambda: _hub.FalconBackbone(50, *_SIZES),
+    "GPT2": lambda: _hub.GPT2Backbone(50, *_SIZES, **_LONGEST),
+    "GPTNeoX": lambda: _hub.GPTNeoXBackbone(50, *_SIZES, **_LONGEST),
+    "Gemma": lambda: _hub.GemmaBackbone(50, 2, 2, 1, 16, 32, 8),
+    "Llama": lambda: _hub.LlamaBackbone(50, *_SIZES, 2),
+    "Llama3": lambda: _hub.Llama3Backbone(50, *_SIZES, 2),
+    "Mistral": lambda: _hub.MistralBackbone(50, *_SIZES, 2, sliding_window=8),
+    "OPT": lambda: _hub.OPTBackbone(50, *_SIZES, **_LONGEST),
+    "Phi3": lambda: _hub.Phi3Backbone(50, 2, 16, 32, 2, 2),
+    "Qwen": lambda: _hub.QwenBackbone(50, 2, 2, 2, 16, 32),
+    "Qwen3": lambda: _hub.Qwen3Backbone(50, 2, 2, 2, 8, 16, 32),
+}
+OTHERS = {
+    "DebertaV3": lambda: _hub.DebertaV3Backbone(
+        50, *_SIZES, **_LONGEST, bucket_size=4
+    ),
+    "Electra": lambda: _hub.ElectraBackbone(50, 2, 2, 16, 16, 32, **_LONGEST),
+    "FNet": lambda: _hub.FNetBackbone(50, 2, 16, 32, **_LONGEST),
+    # Its decoder takes tensors that are not there without images.
+    "Gemma3": lambda: _hub.Gemma3Backbone(
+        vocabulary_size=50,
+        image_size=16,
+        num_layers=2,
+        num_query_heads=2,
+        num_key_value_heads=1,
+        hidden_dim=16,
+        intermediate_dim=32,
+        head_dim=8,
+    ),
+    "Roberta": lambda: _hub.RobertaBackbone(50, *_SIZES, **_LONGEST),
+}
+ALL = {**CAUSAL, **OTHERS}
+
+
+def make_plain(family):
+    """A plain backbone, the same at each call."""
+    keras.utils.set_random_seed(1)
+    return ALL[family]()
+
+
+def make_causal_lm(family, initial_scale=1.0, memory=MEMORY):
+    """A causal language model whose second block has a memory."""
+    task = getattr(_hub, f"{family}CausalLM")(make_plain(family))
+    keras.utils.set_random_seed(2)
+    return keras_pkm.models.add_memory(
+        task, (2,), memory, initial_scale=initial_scale
+    )
+
+
+def inputs_of(backbone):
+    """Two rows of tokens, the second of which ends in padding."""
+    rng = np.random.default_rng(3)
+    values = {
+        "token_ids": rng.integers(1, VOCABULARY_SIZE, (2, LENGTH)),
+        "padding_mask": np.arange(LENGTH) < np.array([[LENGTH], [LENGTH - 3]]),
+        "segment_ids": np.zeros((2, LENGTH)),
+    }
+    return {name: values[name].astype("int32") for name in backbone.input}
