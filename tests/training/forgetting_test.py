@@ -10,6 +10,7 @@ from tests.training.teach_test import make_run
 from training import teach
 from training.forgetting import settings
 from training.forgetting.findings import collect_findings
+from training.forgetting.findings import merit
 from training.forgetting.plan import run_job
 from training.forgetting.recipe import ForgettingRecipe
 from training.knowledge.recipe import RecallRecipe
@@ -138,3 +139,22 @@ def test_mistakes(flags, message, here, tmp_path, capsys):
 def test_a_job_that_left_nothing_is_named(tmp_path):
     with pytest.raises(UserError, match="--out must have a .*seed-0.json"):
         collect_findings(ForgettingRecipe(out=tmp_path))
+
+
+def _of_text(learned, kept):
+    seeds = [{"new": {"perplexity_after": 1.0}}]
+    return merit({"learned": learned, "kept": kept, "seeds": seeds})
+
+
+def test_the_best_rate_of_a_text_is_one_that_taught_it():
+    assert _of_text(1.0, 0.5) > _of_text(0.99, 1.0)
+    assert _of_text(1.0, 0.9) > _of_text(1.0, 0.8)
+    assert _of_text(0.9, 0.9) > _of_text(0.8, 0.9)
+
+
+def test_the_best_rate_of_facts_has_the_highest_product():
+    def of_facts(learned, kept):
+        seeds = [{"new": {"facts": 5}}]
+        return merit({"learned": learned, "kept": kept, "seeds": seeds})
+
+    assert of_facts(0.99, 1.0) > of_facts(1.0, 0.5)

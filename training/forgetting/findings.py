@@ -24,7 +24,7 @@ def collect_findings(recipe: ForgettingRecipe) -> dict:
             for seed in range(recipe.seeds)
         ]
         tried = [_over_seeds(each) for each in zip(*seeds)]
-        merits = [_merit(each) for each in tried]
+        merits = [merit(each) for each in tried]
         contestants[key] = {
             "title": CONTESTANTS[key].title,
             "tried": tried,
@@ -75,6 +75,16 @@ def kept(found: dict) -> float:
     return old["kept"] if "facts" in old else 1 / (1 + old["change"])
 
 
-def _merit(tried):
-    """What is known of both: neither learning nor keeping alone is any use."""
-    return tried["learned"] * tried["kept"]
+def merit(tried: dict) -> tuple[bool, float]:
+    """Returns what learning rates are compared by, the best with the highest.
+
+    Neither learning nor keeping alone is any use. A text that has not become
+    as likely as it was to be was not taught yet, however much of the old is
+    kept.
+
+    Args:
+        tried: The medians of one learning rate.
+    """
+    of_text = "perplexity_after" in tried["seeds"][0]["new"]
+    was_reached = not of_text or tried["learned"] >= 1
+    return was_reached, tried["learned"] * tried["kept"]

@@ -66,7 +66,9 @@ def _summary(recipe, findings):
             f"perplexity had fallen to {recipe.fall:g} of what it was, at most "
             f"{recipe.steps:,} steps of {recipe.batch_size:,} sequences; "
             f"{recipe.keep} is what it was to keep. The best rate is the one "
-            "with the highest product of what was learned and what was kept."
+            "that changed this least, of those with which the first text's "
+            "perplexity fell as far; if it did with none, the one with the "
+            "highest product of what was learned and what was kept."
         )
     known = ", ".join(
         f"{100 * share:.2f}" for share in findings["known_before"]
