@@ -29,10 +29,11 @@ tf.config.set_logical_device_configuration(
 # of them at the end. Those in the first lines are long because of slow tests.
 _LONGEST = (
     "training/resume_test.py",
+    "training/fuzz_test.py",
     "training/reproduce_test.py",
     "benchmarks_test.py",
-    "training/multi_worker_test.py",
     "notebooks_test.py",
+    "training/multi_worker_test.py",
     "export/fresh_process_test.py",
     "training/pretrain_test.py",
     "training/finetuning/finetune_test.py",
