@@ -78,7 +78,7 @@ def learn_facts(recipe: ForgettingRecipe, seed: int) -> dict:
         num_steps=steps,
     )
     model.fit(batches, shuffle=False, verbose=0)
-    material = FactMaterial(facts, recipe.group_size)
+    material = FactMaterial(facts, recipe.group_size, recipe.group_size)
     known = material.ask(MaskedLMEvaluator(model)).exact
     background = material.samples(recipe.group_size, seed)
     importance = count_background(model, background)
@@ -166,8 +166,8 @@ def _random_facts(recipe, seed):
 
     return Setting(
         load,
-        FactMaterial(new, recipe.group_size),
-        FactMaterial(old, recipe.group_size),
+        FactMaterial(new, recipe.group_size, recipe.group_size),
+        FactMaterial(old, recipe.group_size, recipe.group_size),
         lambda: SlotImportance.load(directory.importance(seed)),
         recipe.group_size,
     )

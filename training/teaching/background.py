@@ -39,7 +39,8 @@ def check_background(model: str, background: str | None) -> None:
     ):
         raise UserError(
             "--method slots needs text that the model was trained on, but "
-            f"'{run.root}' holds none: pass --background TEXT"
+            f"'{run.root}' holds none: pass --background TEXT, or --method "
+            "values"
         )
 
 

@@ -1,6 +1,7 @@
 """What a model is taught, or is to keep: facts, or text."""
 
 import dataclasses
+import math
 from collections.abc import Callable
 from collections.abc import Iterable
 from typing import Any
@@ -11,6 +12,7 @@ import tensorflow as tf
 from training.batches import masked_lm
 from training.facts import fact_batches
 from training.facts.fact_batches import Facts
+from training.facts.fact_range import FactRange
 from training.measuring.perplexity import Evaluation
 from training.measuring.perplexity import MaskedLMEvaluator
 from training.measuring.text_batches import PackedText
@@ -33,12 +35,14 @@ class Group:
         batches: Of features, labels and weights.
         is_learned: Takes the model's evaluator, and says whether the model
             knows it all.
-        check_every: Steps from one time that this is asked to the next.
+        pass_steps: Steps in which all of it is seen once.
+        check_every: Steps from one time that `is_learned` is asked to the next.
     """
 
     batches: Iterable[Any]
     is_learned: Callable[[MaskedLMEvaluator], bool]
-    check_every: int = 1
+    pass_steps: int
+    check_every: int
 
 
 class Material(Protocol):
@@ -77,28 +81,40 @@ class FactMaterial:
 
     Attributes:
         facts: The facts.
-        group_size: The number of facts that are taught together.
+        batch_size: The number of facts in a batch.
+        group_size: The number of facts that are taught before the next ones;
+            `None` to teach all of them together.
+        seed: Of the order of facts that are taught together.
     """
 
     facts: Facts
-    group_size: int
+    batch_size: int
+    group_size: int | None
+    seed: int = 0
 
     def ask(self, evaluator: MaskedLMEvaluator) -> Evaluation:
         return evaluator.evaluate(fact_batches.some_facts(self.facts, _ASKED))
 
     def groups(self, before: Evaluation) -> list[Group]:
         count = self.facts.num_facts
+        size = self.group_size or count
         return [
-            self._group(first, min(first + self.group_size, count))
-            for first in range(0, count, self.group_size)
+            self._group(FactRange(self.facts, first, min(size, count - first)))
+            for first in range(0, count, size)
         ]
 
-    def _group(self, first, last):
-        places = tf.range(first, last, dtype=tf.int64)
-        batches = [self.facts.examples_of(places)]
+    def _group(self, facts):
+        asked = list(fact_batches.some_facts(facts, _ASKED))
+        batches = asked
+        if self.batch_size < facts.num_facts:
+            some = FactMaterial(facts, self.batch_size, None)
+            batches = some.samples(self.batch_size, self.seed)
+        steps = math.ceil(facts.num_facts / self.batch_size)
         return Group(
             batches,
-            lambda evaluator: bool(evaluator.evaluate(batches).exact.all()),
+            lambda evaluator: bool(evaluator.evaluate(asked).exact.all()),
+            pass_steps=steps,
+            check_every=steps,
         )
 
     def samples(self, batch_size: int, seed: int) -> tf.data.Dataset:
@@ -150,6 +166,7 @@ class TextMaterial:
                 lambda evaluator: (
                     evaluator.evaluate(measured).perplexity <= goal
                 ),
+                pass_steps=len(measured),
                 check_every=max(_CHECK_EVERY, len(measured)),
             )
         ]

@@ -40,7 +40,9 @@ def open_material(
         def open_facts(path, flag):
             facts = read_fact_file(path, flag)
             facts = TextFacts(facts, tokenizer, recipe.template, longest)
-            return FactMaterial(facts, recipe.group_size)
+            return FactMaterial(
+                facts, recipe.batch_size, recipe.group_size, recipe.seed
+            )
 
         def open_text(name):
             corpus = open_corpus(name, recipe.data_dir)

@@ -63,10 +63,11 @@ class TeachingRecipe:
 
     # --- How ---
 
-    # What is trained: the memory's values that the facts read, or the most
-    # important of these (slots); all weights, the head, the feed-forward
-    # networks, LoRA; or all weights with --keep replayed.
-    method: Method = "values"
+    # What is trained: the memory's values that matter most to what is new and
+    # least to other text (slots), or all that it reads (values); all weights,
+    # the head, the feed-forward networks, LoRA; or all weights with --keep
+    # replayed.
+    method: Method = "slots"
     # How values are updated: by Adam, or by gradient descent.
     rule: Rule = "adam"
     # Learning rate. Default: that of the method.
@@ -76,10 +77,13 @@ class TeachingRecipe:
     # Text that the model was trained on, which tells important slots from those
     # that all text reads. Default: that of the run.
     background: str | None = None
-    # The most steps of a group of facts, or of the text.
-    steps: int = 200
-    # Facts that are taught together, until all of them are known.
-    group_size: int = 50
+    # The most steps; fewer are taken if all is learned before. Default: 200
+    # passes over the facts, or over the text.
+    steps: int | None = None
+    # Teach so many facts until they are known, then as many others. --steps are
+    # then those of each group. Default: all facts together, which keeps the
+    # first from being overwritten by the last.
+    group_size: int | None = None
     # The text of a fact.
     template: str = TEMPLATE
     # A text counts as learned when its perplexity has fallen to this share.
@@ -91,7 +95,7 @@ class TeachingRecipe:
     sequence_length: int | None = None
     # Share of the tokens to predict.
     mask_rate: float = 0.15
-    # Sequences in a batch.
+    # Facts, or sequences of text, in a batch.
     batch_size: int = 32
     # Directory of prepared tfds data. With it nothing is downloaded.
     data_dir: str | None = None

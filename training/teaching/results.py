@@ -16,11 +16,10 @@ def format_results(results: dict) -> str:
     parts = [markdown_table(["what", "before", "after"], rows)] if rows else []
     if "steps" in results:
         steps = results["steps"]
-        parts.append(
-            f"{sum(steps):,} steps in {len(steps):,} "
-            f"{'group' if len(steps) == 1 else 'groups'}, at most "
-            f"{max(steps):,} each."
-        )
+        told = f"{sum(steps):,} steps"
+        if len(steps) > 1:
+            told += f" in {len(steps):,} groups, at most {max(steps):,} each"
+        parts.append(f"{told}.")
     for done in ("applied", "reverted"):
         if done in results:
             parts.append(f"{results[done]:,} rows were {done}.")

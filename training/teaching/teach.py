@@ -11,6 +11,9 @@ from training.teaching.material import Group
 from training.teaching.material import Material
 from training.teaching.methods import Teacher
 
+# Where the number of steps is not limited otherwise.
+_PASSES = 200
+
 
 def teach(
     task: keras.Model,
@@ -18,7 +21,7 @@ def teach(
     *,
     new: Material,
     old: Material | None,
-    steps: int,
+    steps: int | None,
 ) -> dict:
     """Teaches a task group by group, each until it is known.
 
@@ -27,7 +30,7 @@ def teach(
         teacher: What teaches it.
         new: What it is to learn.
         old: What it is to keep, which is measured alone.
-        steps: The most steps of a group.
+        steps: The most steps of a group; `None` for 200 passes over it.
 
     Returns:
         A dict of `"steps"`, those of each group; `"new"`, and `"old"` if there
@@ -37,16 +40,17 @@ def teach(
     asked = {"new": new} if old is None else {"new": new, "old": old}
     before = {name: each.ask(evaluator) for name, each in asked.items()}
     groups = new.groups(before["new"])
+    most = [steps or _PASSES * group.pass_steps for group in groups]
     taken = []
     with tqdm(
-        total=len(groups) * steps, desc="Steps", leave=False, disable=None
+        total=sum(most), desc="Steps", leave=False, disable=None
     ) as progress:
-        for group in groups:
+        for group, at_most in zip(groups, most, strict=True):
             until = _until_learned(group, evaluator, progress)
             batches = keep_inputs(task.input, group.batches)
-            taken.append(teacher.teach(batches, steps, until))
+            taken.append(teacher.teach(batches, at_most, until))
             # What was not needed counts as done.
-            progress.update(len(taken) * steps - progress.n)
+            progress.update(sum(most[: len(taken)]) - progress.n)
     figures = {
         name: each.figures(before[name], each.ask(evaluator))
         for name, each in asked.items()
