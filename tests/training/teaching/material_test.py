@@ -39,6 +39,8 @@ def test_a_pass_sees_every_fact(batch_size, group_size, passes):
     for group in groups:
         of_a_pass = itertools.islice(group.batches, group.pass_steps)
         seen.append(set(subjects_of(of_a_pass)))
-    everything = set(subjects_of([FACTS.examples_of(tf.range(10))]))
+    everything = set(
+        subjects_of([FACTS.examples_of(tf.range(10, dtype=tf.int64))])
+    )
     assert set().union(*seen) == everything
     assert sum(map(len, seen)) == len(everything) == 10
