@@ -58,7 +58,7 @@ class Family:
             UserError: the file cannot be used.
         """
         if self.has_byte_pairs:
-            return load_byte_pairs(path)
+            return load_byte_pairs(path, self.tokenizer)
         return make_tokenizer(load_vocabulary(path), self.tokenizer)
 
     def train_tokenizer(
@@ -70,7 +70,7 @@ class Family:
             UserError: the documents, or the size, do not suffice.
         """
         if self.has_byte_pairs:
-            return train_byte_pairs(documents, size)
+            return train_byte_pairs(documents, size, self.tokenizer)
         return make_tokenizer(train_vocabulary(documents, size), self.tokenizer)
 
 

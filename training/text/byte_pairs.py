@@ -18,11 +18,27 @@ from keras_pkm.runs.user_error import UserError
 # square of the length.
 _PIECES = Regex(".{1,100}")
 
-SPECIAL_TOKENS = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
+SPECIAL_TOKENS = {
+    keras_hub.models.RobertaTokenizer: (
+        "<s>",
+        "<pad>",
+        "</s>",
+        "<unk>",
+        "<mask>",
+    ),
+    keras_hub.models.GPT2Tokenizer: ("<|endoftext|>",),
+}
 
 
-def load_byte_pairs(path: str) -> keras_hub.models.RobertaTokenizer:
+def load_byte_pairs(
+    path: str,
+    kind: type[keras_hub.tokenizers.BytePairTokenizer],
+) -> keras_hub.tokenizers.BytePairTokenizer:
     """Reads a JSON file of tokens and their ids, with `merges.txt` beside.
+
+    Args:
+        path: The JSON file.
+        kind: The class of the tokenizer, a key of `SPECIAL_TOKENS`.
 
     Raises:
         UserError: one of them cannot be used.
@@ -39,11 +55,11 @@ def load_byte_pairs(path: str) -> keras_hub.models.RobertaTokenizer:
             "file of tokens and their ids, with merges.txt beside it"
         ) from error
     if not isinstance(vocabulary, dict) or any(
-        token not in vocabulary for token in SPECIAL_TOKENS
+        token not in vocabulary for token in SPECIAL_TOKENS[kind]
     ):
         raise UserError(
             f"the vocabulary '{path}' must give ids to "
-            f"{' '.join(SPECIAL_TOKENS)}: add them, or use another one"
+            f"{' '.join(SPECIAL_TOKENS[kind])}: add them, or use another one"
         )
     first = 1 if merges and merges[0].startswith("#version") else 0
     for number, line in enumerate(merges[first:], start=first + 1):
@@ -54,27 +70,30 @@ def load_byte_pairs(path: str) -> keras_hub.models.RobertaTokenizer:
                 f"of '{path.name}', received {line!r}: use the two files that "
                 "belong together"
             )
-    merges = merges[first:]
-    return keras_hub.models.RobertaTokenizer(vocabulary, merges)
+    return kind(vocabulary, merges[first:])
 
 
 def train_byte_pairs(
-    documents: Iterable[str], size: int, progress: bool = True
-) -> keras_hub.models.RobertaTokenizer:
-    """Trains a byte-pair vocabulary that keeps case, as RoBERTa's.
+    documents: Iterable[str],
+    size: int,
+    kind: type[keras_hub.tokenizers.BytePairTokenizer],
+    progress: bool = True,
+) -> keras_hub.tokenizers.BytePairTokenizer:
+    """Trains a byte-pair vocabulary that keeps case, as RoBERTa's and GPT-2's.
 
     The documents are read once.
 
     Args:
         documents: iterable of str. The text to train on.
         size: int. The number of tokens; fewer where the text has fewer.
+        kind: The class of the tokenizer, a key of `SPECIAL_TOKENS`.
         progress: bool. Whether to show a progress bar. Defaults to `True`.
 
     Raises:
         UserError: `size` has no place for all bytes.
     """
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
-    least = len(alphabet) + len(SPECIAL_TOKENS)
+    least = len(alphabet) + len(SPECIAL_TOKENS[kind])
     if size < least:
         raise UserError(
             f"the vocabulary must hold at least all bytes, {least} tokens, "
@@ -91,11 +110,11 @@ def train_byte_pairs(
         tqdm(documents, "Vocabulary", unit=" documents", disable=not progress),
         trainers.BpeTrainer(
             vocab_size=size,
-            special_tokens=list(SPECIAL_TOKENS),
+            special_tokens=list(SPECIAL_TOKENS[kind]),
             initial_alphabet=alphabet,
             show_progress=False,
         ),
     )
     model = json.loads(tokenizer.to_str())["model"]
     merges = [" ".join(merge) for merge in model["merges"]]
-    return keras_hub.models.RobertaTokenizer(model["vocab"], merges)
+    return kind(model["vocab"], merges)

@@ -3,21 +3,16 @@
 import itertools
 import pathlib
 from collections.abc import Iterable
-from collections.abc import Iterator
 
 import keras_hub
 import numpy as np
-import tensorflow as tf
-import tensorflow_text
 from tqdm import tqdm
 
 from keras_pkm.runs.user_error import UserError
 from keras_pkm.runs.whole_files import replacing_file
-from keras_pkm.text.special_tokens import SpecialTokens
-from training.text.offset_tokenizer import make_offset_tokenizer
-from training.text.sentence_packing import pack_sentences
+from training.text.row_layouts import RowLayout
+from training.text.row_layouts import sentence_rows
 
-_CHARACTERS_PER_BATCH = 2**20
 _ROWS_PER_WRITE = 2**12
 _DTYPE = np.dtype("<i4")
 
@@ -29,6 +24,7 @@ def tokenize_and_pack(
     path: pathlib.Path,
     progress_label: str | None = "Tokens",
     limit: int | None = None,
+    layout: RowLayout = sentence_rows,
 ) -> np.ndarray:
     """Writes the packed token ids of the documents to a file.
 
@@ -36,15 +32,17 @@ def tokenize_and_pack(
 
     Args:
         documents: iterable of str. A newline ends a sentence.
-        tokenizer: that of a BERT, DistilBERT or RoBERTa of keras-hub.
+        tokenizer: A keras-hub tokenizer of word pieces or byte pairs.
         sequence_length: int. The length of a row.
-        path: The file: int32 rows, little-endian, padded with the
-            tokenizer's padding. A file that is there is replaced.
+        path: The file: int32 rows, little-endian. A file that is there is
+            replaced.
         progress_label: str or None. Stands before the progress bar, and names
             the documents in errors. Defaults to `"Tokens"`; with `None` there
             is no bar.
         limit: int or None. The most rows: once there are so many, no more
             documents are read. Defaults to `None`: all.
+        layout: How the tokens are cut into rows. Defaults to `sentence_rows`,
+            that of masked language models.
 
     Returns:
         The rows, as `open_packed` returns them.
@@ -58,23 +56,12 @@ def tokenize_and_pack(
         unit=" documents",
         disable=progress_label is None,
     )
-    special = SpecialTokens.of(tokenizer)
-    sequences = pack_sentences(
-        tokenize_sentences(progress, tokenizer),
-        sequence_length,
-        special.start,
-        special.end,
-    )
-    sequences = itertools.islice(sequences, limit)
+    rows = layout(progress, tokenizer, sequence_length)
+    rows = itertools.islice(rows, limit)
     with replacing_file(path) as partial:
         with open(partial, "wb") as file:
-            while some := list(itertools.islice(sequences, _ROWS_PER_WRITE)):
-                rows = np.full(
-                    (len(some), sequence_length), special.padding, _DTYPE
-                )
-                for row, sequence in zip(rows, some):
-                    row[: len(sequence)] = sequence
-                rows.tofile(file)
+            while some := list(itertools.islice(rows, _ROWS_PER_WRITE)):
+                np.array(some, _DTYPE).tofile(file)
             size = file.tell()
         if not size:
             raise UserError(
@@ -116,59 +103,3 @@ def open_packed(
             "or begin anew with another --run-dir"
         ) from error
     return rows
-
-
-def tokenize_sentences(
-    documents: Iterable[str], tokenizer: keras_hub.tokenizers.Tokenizer
-) -> Iterator[list[list[int]]]:
-    """Yields each document as a list of sentences, each a list of token ids."""
-    breaker = tensorflow_text.StateBasedSentenceBreaker()
-    # keras-hub's own give the same ids, those of byte pairs much slower.
-    tokenizer = make_offset_tokenizer(tokenizer)
-    for batch in _batches(documents):
-        # The breaker does not take a newline for the end of a sentence.
-        paragraphs = [document.splitlines() for document in batch]
-        lines = list(itertools.chain.from_iterable(paragraphs))
-        lines = [line.strip().encode() for line in lines]
-        _, _, ends = breaker.break_sentences_with_offsets(
-            tf.constant(lines, tf.string)
-        )
-        pieces = map(_cut, lines, ends.to_list())
-        texts = [
-            [text for _ in document for text in next(pieces)]
-            for document in paragraphs
-        ]
-        encodings = iter(
-            tokenizer.encode_batch_fast(
-                list(itertools.chain.from_iterable(texts)),
-                add_special_tokens=False,
-            )
-        )
-        for document in texts:
-            yield [
-                encoding.ids
-                for encoding in itertools.islice(encodings, len(document))
-            ]
-
-
-def _cut(line: bytes, ends: list[int]) -> list[str]:
-    """The sentences of a line, each with the space before it.
-
-    That is part of a byte pair.
-    """
-    return [line[a:b].decode() for a, b in itertools.pairwise([0, *ends])]
-
-
-def _batches(documents: Iterable[str]) -> Iterator[list[str]]:
-    """Yields documents together that have about a million characters."""
-    batch = []
-    size = 0
-    for document in documents:
-        batch.append(document)
-        size += len(document)
-        if size >= _CHARACTERS_PER_BATCH:
-            yield batch
-            batch = []
-            size = 0
-    if batch:
-        yield batch

@@ -1,5 +1,6 @@
 import json
 
+import keras_hub
 import pytest
 
 from keras_pkm.runs.user_error import UserError
@@ -7,26 +8,34 @@ from training.text.byte_pairs import SPECIAL_TOKENS
 from training.text.byte_pairs import load_byte_pairs
 from training.text.byte_pairs import train_byte_pairs
 from training.text.offset_tokenizer import make_offset_tokenizer
-from training.text.packed_text import tokenize_sentences
+from training.text.tokenized_documents import tokenize_sentences
 
 TEXT = (
     "The dog met a fox; \u201cWhy\u201d said the dog. It's a caf\u00e9\u2026 "
     "Well \U0001f98a!"
 )
+KIND = keras_hub.models.RobertaTokenizer
+
+
+@pytest.fixture(scope="module", params=SPECIAL_TOKENS)
+def kind(request):
+    return request.param
 
 
 @pytest.fixture(scope="module")
-def tokenizer():
-    return train_byte_pairs([TEXT] * 3, 300, progress=False)
+def tokenizer(kind):
+    return train_byte_pairs([TEXT] * 3, 300, kind, progress=False)
 
 
-def test_trained_tokenizer(tokenizer):
-    assert tokenizer.vocabulary_size() == 300
-    assert [tokenizer.id_to_token(i) for i in range(5)] == list(SPECIAL_TOKENS)
+def test_trained_tokenizer(tokenizer, kind):
+    assert isinstance(tokenizer, kind)
+    assert 290 <= tokenizer.vocabulary_size() <= 300
+    for number, token in enumerate(SPECIAL_TOKENS[kind]):
+        assert tokenizer.id_to_token(number) == token
     ids = tokenizer(TEXT)
     assert len(ids) < len(TEXT)
     assert tokenizer.detokenize(ids) == TEXT
-    again = train_byte_pairs([TEXT] * 3, 300, progress=False)
+    again = train_byte_pairs([TEXT] * 3, 300, kind, progress=False)
     assert again.vocabulary == tokenizer.vocabulary
     assert again.merges == tokenizer.merges
 
@@ -41,13 +50,13 @@ def test_sentences_of_a_line_are_the_line(tokenizer):
     assert encoding.ids == list(tokenizer(TEXT))
 
 
-def test_files(tokenizer, tmp_path):
+def test_files(tokenizer, kind, tmp_path):
     tokenizer.save_assets(str(tmp_path))
-    loaded = load_byte_pairs(str(tmp_path / "vocabulary.json"))
+    loaded = load_byte_pairs(str(tmp_path / "vocabulary.json"), kind)
     assert list(loaded(TEXT)) == list(tokenizer(TEXT))
     merges = tmp_path / "merges.txt"
     merges.write_text(f"#version: 0.2\n{merges.read_text()}")
-    loaded = load_byte_pairs(str(tmp_path / "vocabulary.json"))
+    loaded = load_byte_pairs(str(tmp_path / "vocabulary.json"), kind)
     assert list(loaded(TEXT)) == list(tokenizer(TEXT))
 
 
@@ -65,22 +74,22 @@ def test_files(tokenizer, tmp_path):
 def test_mistakes(tmp_path, vocabulary, merges, message):
     path = tmp_path / "vocabulary.json"
     if isinstance(vocabulary, dict):
-        special = {token: i for i, token in enumerate(SPECIAL_TOKENS)}
+        special = {token: i for i, token in enumerate(SPECIAL_TOKENS[KIND])}
         vocabulary = json.dumps({**special, **vocabulary})
     if vocabulary is not None:
         path.write_text(vocabulary)
     if merges is not None:
         (tmp_path / "merges.txt").write_text(merges)
     with pytest.raises(UserError, match=message):
-        load_byte_pairs(str(path))
+        load_byte_pairs(str(path), KIND)
 
 
 def test_size_has_place_for_all_bytes():
     with pytest.raises(UserError, match="at least all bytes, 261 tokens"):
-        train_byte_pairs(["a"], 200, progress=False)
+        train_byte_pairs(["a"], 200, KIND, progress=False)
 
 
 def test_long_words_are_trained_on_in_pieces():
     """Else training takes minutes: time grows with the square of the length."""
-    vocabulary = train_byte_pairs(["ab" * 100_000], 300).get_vocabulary()
-    assert max(map(len, vocabulary)) == 100
+    trained = train_byte_pairs(["ab" * 100_000], 300, KIND)
+    assert max(map(len, trained.get_vocabulary())) == 100

@@ -6,7 +6,7 @@ import pytest
 from keras_pkm.runs.user_error import UserError
 from training.text.packed_text import open_packed
 from training.text.packed_text import tokenize_and_pack
-from training.text.packed_text import tokenize_sentences
+from training.text.tokenized_documents import tokenize_sentences
 
 DOCUMENTS = [
     "The dog did bark. It was the fox!\nA new line",
@@ -33,7 +33,9 @@ def test_sentences(tokenizer):
 def test_batches_do_not_change_sentences(tokenizer, monkeypatch):
     documents = DOCUMENTS * 5
     together = list(tokenize_sentences(documents, tokenizer))
-    monkeypatch.setattr("training.text.packed_text._CHARACTERS_PER_BATCH", 50)
+    monkeypatch.setattr(
+        "training.text.tokenized_documents._CHARACTERS_PER_BATCH", 50
+    )
     assert list(tokenize_sentences(documents, tokenizer)) == together
 
 
@@ -107,7 +109,9 @@ def test_open_packed_checks(length, size, damage, reason, tokenizer, tmp_path):
 
 
 def test_a_limit_stops_reading(tokenizer, tmp_path, monkeypatch):
-    monkeypatch.setattr("training.text.packed_text._CHARACTERS_PER_BATCH", 50)
+    monkeypatch.setattr(
+        "training.text.tokenized_documents._CHARACTERS_PER_BATCH", 50
+    )
     read = []
 
     def documents():

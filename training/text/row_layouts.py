@@ -1,0 +1,64 @@
+"""How the tokens of documents are cut into rows of one length."""
+
+import itertools
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Iterator
+from typing import TypeAlias
+
+import keras_hub
+
+from keras_pkm.text.special_tokens import SpecialTokens
+from training.text.sentence_packing import pack_sentences
+from training.text.tokenized_documents import tokenize_documents
+from training.text.tokenized_documents import tokenize_sentences
+
+#: Takes documents, a tokenizer and a length, and yields rows of so many ids.
+RowLayout: TypeAlias = Callable[
+    [Iterable[str], keras_hub.tokenizers.Tokenizer, int],
+    Iterator[list[int]],
+]
+
+
+def sentence_rows(
+    documents: Iterable[str],
+    tokenizer: keras_hub.tokenizers.Tokenizer,
+    length: int,
+) -> Iterator[list[int]]:
+    """Yields rows of whole sentences, for masked language models.
+
+    They are packed as `pack_sentences` does, and filled up with padding.
+
+    Args:
+        documents: iterable of str. A newline ends a sentence.
+        tokenizer: That of a BERT, DistilBERT or RoBERTa of keras-hub.
+        length: int. The ids of a row.
+    """
+    special = SpecialTokens.of(tokenizer)
+    sentences = tokenize_sentences(documents, tokenizer)
+    for row in pack_sentences(sentences, length, special.start, special.end):
+        yield row + [special.padding] * (length - len(row))
+
+
+def stream_rows(
+    documents: Iterable[str],
+    tokenizer: keras_hub.tokenizers.Tokenizer,
+    length: int,
+) -> Iterator[list[int]]:
+    """Yields rows of running text, for causal language models.
+
+    A row is the start token and the next `length` - 1 tokens of all documents,
+    each of which is followed by the end token. No token is lost; documents
+    without tokens vanish. The last row is filled up with end tokens.
+
+    Args:
+        documents: iterable of str.
+        tokenizer: One that has a start and an end token, such as GPT-2's.
+        length: int. The ids of a row, at least 2.
+    """
+    start, end = tokenizer.start_token_id, tokenizer.end_token_id
+    tokens = itertools.chain.from_iterable(
+        [*ids, end] for ids in tokenize_documents(documents, tokenizer) if ids
+    )
+    while some := list(itertools.islice(tokens, length - 1)):
+        yield [start, *some] + [end] * (length - 1 - len(some))

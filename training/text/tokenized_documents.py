@@ -1,0 +1,81 @@
+"""From documents to token ids, many documents at once."""
+
+import itertools
+from collections.abc import Iterable
+from collections.abc import Iterator
+
+import keras_hub
+import tensorflow as tf
+import tensorflow_text
+
+from training.text.offset_tokenizer import make_offset_tokenizer
+
+_CHARACTERS_PER_BATCH = 2**20
+
+
+def tokenize_documents(
+    documents: Iterable[str], tokenizer: keras_hub.tokenizers.Tokenizer
+) -> Iterator[list[int]]:
+    """Yields the token ids of each document as a whole, line ends included."""
+    # keras-hub's own give the same ids, those of byte pairs much slower.
+    tokenizer = make_offset_tokenizer(tokenizer)
+    for batch in _batches(documents):
+        for encoding in tokenizer.encode_batch_fast(
+            batch, add_special_tokens=False
+        ):
+            yield encoding.ids
+
+
+def tokenize_sentences(
+    documents: Iterable[str], tokenizer: keras_hub.tokenizers.Tokenizer
+) -> Iterator[list[list[int]]]:
+    """Yields each document as a list of sentences, each a list of token ids."""
+    breaker = tensorflow_text.StateBasedSentenceBreaker()
+    tokenizer = make_offset_tokenizer(tokenizer)
+    for batch in _batches(documents):
+        # The breaker does not take a newline for the end of a sentence.
+        paragraphs = [document.splitlines() for document in batch]
+        lines = list(itertools.chain.from_iterable(paragraphs))
+        lines = [line.strip().encode() for line in lines]
+        _, _, ends = breaker.break_sentences_with_offsets(
+            tf.constant(lines, tf.string)
+        )
+        pieces = map(_cut, lines, ends.to_list())
+        texts = [
+            [text for _ in document for text in next(pieces)]
+            for document in paragraphs
+        ]
+        encodings = iter(
+            tokenizer.encode_batch_fast(
+                list(itertools.chain.from_iterable(texts)),
+                add_special_tokens=False,
+            )
+        )
+        for document in texts:
+            yield [
+                encoding.ids
+                for encoding in itertools.islice(encodings, len(document))
+            ]
+
+
+def _cut(line: bytes, ends: list[int]) -> list[str]:
+    """The sentences of a line, each with the space before it.
+
+    That is part of a byte pair.
+    """
+    return [line[a:b].decode() for a, b in itertools.pairwise([0, *ends])]
+
+
+def _batches(documents: Iterable[str]) -> Iterator[list[str]]:
+    """Yields documents together that have about a million characters."""
+    batch = []
+    size = 0
+    for document in documents:
+        batch.append(document)
+        size += len(document)
+        if size >= _CHARACTERS_PER_BATCH:
+            yield batch
+            batch = []
+            size = 0
+    if batch:
+        yield batch
