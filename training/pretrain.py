@@ -1,4 +1,4 @@
-"""Pretrains a BERT, or its like, with product-key memory on text.
+"""Pretrains a language model with product-key memory on text.
 
     python training/pretrain.py --strategy mirrored
 
@@ -61,7 +61,7 @@ def pretrain(recipe: PretrainingRecipe, signals: Signals) -> dict:
             prepare_run(recipe, run, initial)
         wait_for_all(strategy)
         data = PretrainingData.open(recipe, run)
-        start = initial and initial.masked_lm
+        start = initial and initial.task
         return train(recipe, run, data, strategy, start, signals)
 
 

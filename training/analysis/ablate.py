@@ -10,7 +10,7 @@ from training.analysis.read_model import masked_batches
 from training.analysis.recipe import AnalysisRecipe
 from training.loading.pretrained_model import load_masked_lm
 from training.measuring.ablation import ablated_memory
-from training.measuring.perplexity import MaskedLMEvaluator
+from training.measuring.perplexity import LanguageModelEvaluator
 from training.text.corpus import Corpus
 
 
@@ -33,10 +33,12 @@ def measure_ablations(
             "--ablate-memory needs a model that was not exported: pass the "
             "run that it was exported from"
         )
-    task, _, tokenizer = load_masked_lm(recipe.model)
-    evaluator = MaskedLMEvaluator(task)
+    task, family, tokenizer = load_masked_lm(recipe.model)
+    evaluator = LanguageModelEvaluator(task)
     found = {}
-    with masked_batches(recipe, task.backbone, tokenizer, corpus) as batches:
+    with masked_batches(
+        recipe, task.backbone, family, tokenizer, corpus
+    ) as batches:
         for how in ("trained", *recipe.ablate_memory):
             ablation = (
                 contextlib.nullcontext()

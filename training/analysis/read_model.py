@@ -16,7 +16,7 @@ from keras_pkm.runs.user_error import UserError
 from training.analysis.recipe import AnalysisRecipe
 from training.batches.labelled import dev_batches
 from training.batches.labelled import encode_texts
-from training.batches.masked_lm import held_out_batches
+from training.loading.families import Family
 from training.loading.pretrained_model import PretrainedModel
 from training.loading.pretrained_model import load_pretrained
 from training.measuring.class_reads import compare_classes
@@ -90,6 +90,7 @@ def read_served_model(recipe: AnalysisRecipe, corpus: Corpus) -> TextReads:
 def masked_batches(
     recipe: AnalysisRecipe,
     backbone: keras_hub.models.Backbone,
+    family: Family,
     tokenizer: keras_hub.tokenizers.Tokenizer,
     corpus: Corpus,
 ) -> Iterator[tf.data.Dataset]:
@@ -98,18 +99,11 @@ def masked_batches(
     Raises:
         UserError: the text cannot be used, or the model takes none so long.
     """
-    with pack_text(
-        corpus,
-        tokenizer,
-        sequence_length=input_length(recipe, backbone.max_sequence_length),
-        mask_rate=recipe.mask_rate,
-        limit=recipe.limit,
-    ) as text:
-        yield held_out_batches(
-            text.rows,
-            batch_size=recipe.batch_size,
-            seed=recipe.seed,
-            masking=text.masking,
+    length = input_length(recipe, backbone.max_sequence_length)
+    objective = family.make_objective(tokenizer, length, recipe.mask_rate)
+    with pack_text(corpus, objective, recipe.limit) as text:
+        yield objective.held_out_batches(
+            text.rows, batch_size=recipe.batch_size, seed=recipe.seed
         )
 
 
@@ -122,7 +116,7 @@ def read_trained_model(
         UserError: the text cannot be used.
     """
     with masked_batches(
-        recipe, model.backbone, model.tokenizer, corpus
+        recipe, model.backbone, model.family, model.tokenizer, corpus
     ) as batches:
         return collect_reads(
             read_backbone(

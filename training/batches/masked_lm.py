@@ -14,9 +14,9 @@ import tensorflow as tf
 
 from training.batches.masking import Masking
 from training.batches.masking import mask_tokens
+from training.batches.packed_rows import ordered_batches
+from training.batches.packed_rows import shuffled_batches
 from training.batches.row_order import seeds
-from training.batches.row_order import shuffled_rows
-from training.batches.step_batches import step_batches
 
 
 def training_batches(
@@ -44,18 +44,16 @@ def training_batches(
         num_steps: int or None. The number of batches. Defaults to `None`:
             without end.
     """
-    num_rows = packed.shape[0]
-
-    def batch(step):
-        rows, positions = shuffled_rows(num_rows, batch_size, seed, step)
-        token_ids = _read_rows(packed, rows, batch_size)
-        return _masked_lm(token_ids, seeds(seed, positions), masking)
-
-    last_step = np.iinfo(np.int64).max // batch_size
-    if num_steps is not None:
-        last_step = first_step + num_steps
-    steps = tf.data.Dataset.range(first_step, last_step)
-    return step_batches(steps, batch)
+    return shuffled_batches(
+        packed,
+        lambda token_ids, positions: _masked_lm(
+            token_ids, seeds(seed, positions), masking
+        ),
+        batch_size=batch_size,
+        seed=seed,
+        first_step=first_step,
+        num_steps=num_steps,
+    )
 
 
 def held_out_batches(
@@ -73,32 +71,14 @@ def held_out_batches(
         seed: int. Of the masks.
         masking: `Masking`.
     """
-    num_rows = packed.shape[0]
-
-    def batch(step):
-        rows = step * batch_size + tf.range(batch_size, dtype=tf.int64)
-        token_ids = _read_rows(
-            packed, tf.minimum(rows, num_rows - 1), batch_size
-        )
-        is_row = rows[:, None] < num_rows
-        token_ids = tf.where(is_row, token_ids, masking.pad_token_id)
-        return _masked_lm(token_ids, seeds(seed, rows), masking)
-
-    num_batches = -(-num_rows // batch_size)
-    return step_batches(tf.data.Dataset.range(num_batches), batch)
-
-
-def _read_rows(
-    packed: np.ndarray, rows: tf.Tensor, batch_size: int
-) -> tf.Tensor:
-    """Reads rows when the graph runs: the corpus is no part of the graph."""
-    token_ids = tf.numpy_function(
-        lambda rows: np.asarray(packed[rows], np.int32),
-        [rows],
-        tf.int32,
-        stateful=False,
+    return ordered_batches(
+        packed,
+        lambda token_ids, rows: _masked_lm(
+            token_ids, seeds(seed, rows), masking
+        ),
+        batch_size=batch_size,
+        filler_id=masking.pad_token_id,
     )
-    return tf.ensure_shape(token_ids, [batch_size, packed.shape[1]])
 
 
 def _masked_lm(token_ids, seeds, masking):

@@ -1,15 +1,17 @@
 """Measures a masked language model on text, as a recipe says."""
 
 import contextlib
+import dataclasses
 
 from tqdm import tqdm
 
-from training.batches.masked_lm import held_out_batches
+from keras_pkm.runs.user_error import UserError
 from training.batches.one_by_one import one_by_one
 from training.evaluation.recipe import EvaluationRecipe
-from training.loading.pretrained_model import load_masked_lm
+from training.loading.families import Family
+from training.loading.pretrained_model import load_language_model
 from training.measuring.ablation import ablated_memory
-from training.measuring.perplexity import MaskedLMEvaluator
+from training.measuring.perplexity import LanguageModelEvaluator
 from training.measuring.text_batches import input_length
 from training.measuring.text_batches import pack_text
 from training.text.corpus import open_corpus
@@ -24,40 +26,38 @@ def evaluate(recipe: EvaluationRecipe) -> dict:
     recipe.check()
     corpus = open_corpus(recipe.text, recipe.data_dir)
     corpus.check()
-    task, _, tokenizer = load_masked_lm(recipe.model)
+    task, family, tokenizer = load_language_model(recipe.model)
+    if recipe.pseudo and not isinstance(family, Family):
+        raise UserError(
+            "--pseudo masks tokens, which a causal model cannot read, received "
+            f"--model {recipe.model}: leave the flag out"
+        )
     ablation = contextlib.nullcontext()
     if recipe.ablate_memory is not None:
         ablation = ablated_memory(task, recipe.ablate_memory)
     length = input_length(recipe, task.backbone.max_sequence_length)
-    with (
-        ablation,
-        pack_text(
-            corpus,
-            tokenizer,
-            sequence_length=length,
-            mask_rate=recipe.mask_rate,
-            limit=recipe.limit,
-        ) as text,
-    ):
+    objective = family.make_objective(tokenizer, length, recipe.mask_rate)
+    with ablation, pack_text(corpus, objective, recipe.limit) as text:
         if recipe.pseudo:
-            batches = one_by_one(text.rows, text.masking, recipe.batch_size)
+            masking = objective.masking
+            batches = one_by_one(text.rows, masking, recipe.batch_size)
         else:
-            batches = held_out_batches(
-                text.rows,
-                batch_size=recipe.batch_size,
-                seed=recipe.seed,
-                masking=text.masking,
+            batches = objective.held_out_batches(
+                text.rows, batch_size=recipe.batch_size, seed=recipe.seed
             )
-        evaluation = MaskedLMEvaluator(task).evaluate(
+        evaluation = LanguageModelEvaluator(task).evaluate(
             batches, lambda batches: tqdm(batches, "Evaluation", disable=None)
         )
         sequences = len(text.rows)
+        num_bytes = objective.count_bytes(text.rows)
+    evaluation = dataclasses.replace(evaluation, num_bytes=num_bytes)
     return {
         "model": recipe.model,
         "text": recipe.text,
         "kind": "pseudo-perplexity" if recipe.pseudo else "perplexity",
         "perplexity": evaluation.perplexity,
         "standard_error": evaluation.standard_error,
+        "bits_per_byte": evaluation.bits_per_byte,
         "predicted_tokens": int(evaluation.tokens.sum()),
         "sequences": sequences,
         "sequence_length": length,

@@ -13,7 +13,7 @@ from training.commands.recipe_checks import check_numbers
 
 @dataclasses.dataclass(frozen=True)
 class EvaluationRecipe:
-    """Measure a masked language model on text.
+    """Measure a language model on text.
 
     Prints its perplexity with a standard error, and how much of each memory the
     text uses, from the same pass.
@@ -22,7 +22,8 @@ class EvaluationRecipe:
     """
 
     # The directory of a pretraining run, whose best model it is; a preset; or a
-    # local directory of transformers.
+    # local directory of transformers. A causal model has its perplexity by
+    # token, and bits per byte.
     model: str
     # Text files or globs separated by commas, tfds:NAME, or python-docs.
     text: str

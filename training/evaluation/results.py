@@ -16,21 +16,23 @@ def format_results(results: dict) -> str:
     Args:
         results: Those of `training.evaluation.evaluate.evaluate`.
     """
-    table = markdown_table(
-        ["text", results["kind"], "standard error", "predicted tokens"],
-        [
-            [
-                results["text"],
-                f"{results['perplexity']:.2f}",
-                f"{results['standard_error']:.2f}",
-                f"{results['predicted_tokens']:,}",
-            ]
-        ],
-    )
+    columns = ["text", results["kind"], "standard error", "predicted tokens"]
+    row = [
+        results["text"],
+        f"{results['perplexity']:.2f}",
+        f"{results['standard_error']:.2f}",
+        f"{results['predicted_tokens']:,}",
+    ]
+    is_causal = results["bits_per_byte"] is not None
+    if is_causal:
+        columns.append("bits/byte")
+        row.append(f"{results['bits_per_byte']:.3f}")
+    table = markdown_table(columns, [row])
     usage = format_memory_usage(results["memory_usage"], results["num_slots"])
     lines = [table, *usage]
     if results["ablated_memory"] is not None:
         lines += ["", _ABLATIONS[results["ablated_memory"]]]
-    if results["kind"] == "perplexity":
+    # The paper's are those of masked language models.
+    if results["kind"] == "perplexity" and not is_causal:
         lines += ["", format_paper_perplexities()]
     return "\n".join(lines)

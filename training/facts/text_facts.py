@@ -3,13 +3,14 @@
 import dataclasses
 from collections.abc import Sequence
 
+import keras
 import keras_hub
 import numpy as np
 import tensorflow as tf
 
 from keras_pkm.runs.user_error import UserError
-from keras_pkm.text.special_tokens import SpecialTokens
 from keras_pkm.text.special_tokens import unknown_ids
+from training.facts.fact_layouts import lay_out
 
 #: How a fact is asked for.
 TEMPLATE = "{subject} {relation} {value}"
@@ -40,14 +41,16 @@ class Fact:
 
 
 class TextFacts:
-    """Facts as text, for masked-LM tasks.
+    """Facts as text, for language models.
 
     An input is `[CLS] subject relation [MASK]×n [SEP]`, where the value has `n`
-    tokens, which are all masked together. A fact is known if all are right.
+    tokens, which are all masked together. A causal model reads the subject and
+    the relation, and predicts the value token by token. A fact is known if all
+    are right.
 
     Args:
         facts: sequence of `Fact`, at least one.
-        tokenizer: That of a BERT, DistilBERT or RoBERTa of keras-hub.
+        tokenizer: That of a BERT, DistilBERT, RoBERTa or GPT-2 of keras-hub.
         template: str. The text of a fact, in which `{subject}` and
             `{relation}`, and behind them `{value}`, stand for its parts.
             Defaults to `"{subject} {relation} {value}"`.
@@ -72,7 +75,6 @@ class TextFacts:
     ):
         self.num_facts = len(facts)
         self.vocabulary_size = tokenizer.vocabulary_size()
-        special = SpecialTokens.of(tokenizer)
         before, after = _split(template)
         # Byte pairs tell a word at the beginning from one behind a space.
         space = " " if before.endswith(" ") else ""
@@ -82,57 +84,35 @@ class TextFacts:
         values = _tokenize(tokenizer, [space + fact.value for fact in facts])
         ends = _tokenize(tokenizer, [_fill(after, fact) for fact in facts])
         _check(facts, questions, values, tokenizer)
-        rows = [
-            [special.start, *question, *([special.mask] * len(value))]
-            + [*end, special.end]
-            for question, value, end in zip(questions, values, ends)
-        ]
-        self._lengths = np.array([len(row) for row in rows])
-        self._masks = np.array([len(value) for value in values])
-        self.sequence_length = int(self._lengths.max())
+        self._arrays = lay_out(questions, values, ends, tokenizer)
+        lengths = self._arrays.lengths
+        self.sequence_length = int(lengths.max())
         if longest is not None and self.sequence_length > longest:
-            fact = facts[int(self._lengths.argmax())]
+            fact = facts[int(lengths.argmax())]
             raise UserError(
                 f"{fact.place}: a fact must have at most the {longest} tokens "
                 f"that the model takes, received {self.sequence_length}"
             )
-        asked = np.array([len(question) for question in questions])
-        positions = [
-            np.arange(masks) + 1 + first
-            for masks, first in zip(self._masks, asked)
-        ]
-        self._tokens = _pad(rows, special.padding)
-        self._labels = _pad(values, 0)
-        self._positions = _pad(positions, 0)
 
     def examples_of(
         self, facts: tf.Tensor
     ) -> tuple[dict[str, tf.Tensor], tf.Tensor, tf.Tensor]:
-        """Returns features, labels and weights of a masked-LM task.
+        """Returns features, labels and weights of a language model's task.
 
         Args:
             facts: int64 tensor of shape `(batch,)`, their indices.
 
         Returns:
-            Features as `keras_hub.models.BertMaskedLM` takes them, the ids of
-            the values' tokens, int32 `(batch, most tokens of a value)`, and
-            weights of the same shape, 1 where there is a token.
+            Features as `keras_hub.models.BertMaskedLM` or `CausalLM` takes
+            them; the ids of the values' tokens, int32 `(batch, most tokens of
+            a value)`, or of a causal model those of all next tokens; and
+            weights of the same shape, 1 where a token of the value is.
         """
-        tokens = tf.gather(self._tokens, facts)
-        labels = tf.gather(self._labels, facts)
-        lengths = tf.gather(self._lengths, facts)[:, None]
-        masks = tf.gather(self._masks, facts)[:, None]
-        features = {
-            "token_ids": tokens,
-            "segment_ids": tf.zeros_like(tokens),
-            "padding_mask": tf.cast(
-                tf.range(self.sequence_length, dtype=tf.int64) < lengths,
-                "int32",
-            ),
-            "mask_positions": tf.gather(self._positions, facts),
-        }
-        is_value = tf.range(self._labels.shape[1], dtype=tf.int64) < masks
-        return features, labels, tf.cast(is_value, "float32")
+        features, labels, weights = keras.tree.map_structure(
+            lambda array: tf.gather(array, facts),
+            (self._arrays.features, self._arrays.labels, self._arrays.weights),
+        )
+        return features, labels, weights
 
 
 def _split(template):
@@ -158,14 +138,6 @@ def _tokenize(tokenizer, texts):
         found = tokenizer(texts[first : first + _ROWS])
         rows += [np.array(row, "int32") for row in found]
     return rows
-
-
-def _pad(rows, padding):
-    """Rows of several lengths as an int32 array."""
-    padded = np.full((len(rows), max(map(len, rows))), padding, "int32")
-    for row, numbers in zip(padded, rows):
-        row[: len(numbers)] = numbers
-    return padded
 
 
 def _check(facts, questions, values, tokenizer):

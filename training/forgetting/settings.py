@@ -20,8 +20,8 @@ from training.forgetting.recipe import ForgettingRecipe
 from training.knowledge.contenders import build_model
 from training.knowledge.contenders import compile_model
 from training.knowledge.recipe import RecallRecipe
-from training.loading.pretrained_model import load_masked_lm
-from training.measuring.perplexity import MaskedLMEvaluator
+from training.loading.pretrained_model import load_language_model
+from training.measuring.perplexity import LanguageModelEvaluator
 from training.measuring.slot_background import count_background
 from training.teaching.background import check_background
 from training.teaching.background import find_importance
@@ -79,7 +79,7 @@ def learn_facts(recipe: ForgettingRecipe, seed: int) -> dict:
     )
     model.fit(batches, shuffle=False, verbose=0)
     material = FactMaterial(facts, recipe.group_size, recipe.group_size)
-    known = material.ask(MaskedLMEvaluator(model)).exact
+    known = material.ask(LanguageModelEvaluator(model)).exact
     background = material.samples(recipe.group_size, seed)
     importance = count_background(model, background)
     directory.bases.mkdir(exist_ok=True)
@@ -102,21 +102,22 @@ def open_setting(recipe: ForgettingRecipe, seed: int) -> Iterator[Setting]:
     if recipe.model is None:
         yield _random_facts(recipe, seed)
         return
-    task, _, tokenizer = load_masked_lm(recipe.model)
+    task, family, tokenizer = load_language_model(recipe.model)
     flags = _as_for_one_way(recipe, seed)
     measure_importance = functools.partial(
         find_importance,
         recipe.model,
         task,
+        family,
         tokenizer,
         background=recipe.background,
         data_dir=None,
         batch_size=recipe.batch_size,
     )
     longest = task.backbone.max_sequence_length
-    with open_material(flags, tokenizer, longest) as (new, old):
+    with open_material(flags, family, tokenizer, longest) as (new, old):
         yield Setting(
-            lambda: load_masked_lm(recipe.model)[0],
+            lambda: load_language_model(recipe.model)[0],
             new,
             old,
             measure_importance,
@@ -133,7 +134,7 @@ def check_setting(recipe: ForgettingRecipe) -> None:
     if recipe.model is None:
         _facts(recipe, 0)
         return
-    task, _, tokenizer = load_masked_lm(recipe.model)
+    task, family, tokenizer = load_language_model(recipe.model)
     check_memory(task, "values")
     if any(CONTESTANTS[key].method == "slots" for key in recipe.methods):
         check_background(recipe.model, recipe.background)

@@ -15,7 +15,7 @@ from training.knowledge.step_times import StepTimes
 from training.knowledge.trials import Trial
 from training.measuring.ablation import ABLATIONS
 from training.measuring.ablation import ablated_memory
-from training.measuring.perplexity import MaskedLMEvaluator
+from training.measuring.perplexity import LanguageModelEvaluator
 
 # While it learns, a model is asked for so many of the facts, so many times.
 _ASKED = 4000
@@ -57,7 +57,7 @@ def learn(
         if start is not None:
             copy_matching_weights(start, model)
         compile_model(model, recipe, steps=steps, rates=rates)
-        evaluator = MaskedLMEvaluator(model)
+        evaluator = LanguageModelEvaluator(model)
         for some in _spread(steps, max(1, _POINTS // len(stages))):
             batches = training_batches(
                 facts,
@@ -94,7 +94,7 @@ def learn(
 
 
 def measure(
-    evaluator: MaskedLMEvaluator, facts: Facts, at_most: int | None = None
+    evaluator: LanguageModelEvaluator, facts: Facts, at_most: int | None = None
 ) -> dict:
     """Asks a model for facts.
 

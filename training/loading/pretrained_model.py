@@ -12,8 +12,10 @@ from keras_pkm.runs.presets import load_preset_tokenizer
 from keras_pkm.runs.run_directory import MODELS
 from keras_pkm.runs.run_directory import find_preset
 from keras_pkm.runs.user_error import UserError
+from training.loading.families import DECODERS
 from training.loading.families import FAMILIES
 from training.loading.families import Family
+from training.loading.families import decoder_family_of
 from training.loading.families import family_of
 
 
@@ -116,6 +118,56 @@ def load_masked_lm(
             f"{flag} must be a run directory, a masked-LM preset or a "
             f"directory of transformers, received '{name}': {reason}"
         ) from error
+
+
+def load_language_model(
+    name: str,
+    flag: str = "--model",
+    models: tuple[str, ...] = MODELS,
+    fresh_head: bool = False,
+) -> tuple:
+    """Loads a causal language model, or as `load_masked_lm` does.
+
+    Args:
+        name: The directory of a run, or a local preset, whose `task.json` says
+            which of both it is; or anything else that `load_masked_lm` takes.
+        flag: What errors call it.
+        models: Which models of a run to take, the first that is there.
+        fresh_head: Whether an encoder may lack a masked-LM head, and get one.
+
+    Returns:
+        A tuple of the task, its family and its tokenizer.
+
+    Raises:
+        UserError: it cannot be loaded, or is no language model.
+    """
+    preset = find_preset(name, flag, models)
+    if not is_causal_preset(preset):
+        return load_masked_lm(name, flag, models, fresh_head)
+    check_unchanged(pathlib.Path(preset), flag)
+    try:
+        task = keras_hub.models.CausalLM.from_preset(preset)
+    # keras-hub raises any kind for names and files that it cannot use.
+    except Exception as error:
+        reason = " ".join(str(error).split())[:300]
+        raise UserError(
+            f"{flag} must be a run directory or a preset, received '{name}': "
+            f"{reason}"
+        ) from error
+    family = decoder_family_of(task.backbone)
+    if family is None:
+        known = ", ".join(family.title for family in DECODERS)
+        raise UserError(
+            f"{flag} must be a causal language model of {known}, received "
+            f"'{name}', a {type(task.backbone).__name__}: use one of these"
+        )
+    return task, family, load_tokenizer(preset)
+
+
+def is_causal_preset(preset: str | pathlib.Path) -> bool:
+    """Whether a local preset contains a causal language model."""
+    task = read_json(pathlib.Path(preset) / "task.json", default={})
+    return task.get("class_name", "").endswith("CausalLM")
 
 
 def _has_masked_lm_head(preset, config):

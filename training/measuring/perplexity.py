@@ -1,4 +1,4 @@
-"""Perplexity of a masked language model, and the use of its memories."""
+"""Perplexity of a language model, and the use of its memories."""
 
 import dataclasses
 import math
@@ -18,13 +18,14 @@ class Evaluation:
     """What a pass over some text has found.
 
     Attributes:
-        nll: float64 of shape `(sequences,)`, the sums of -ln p of the masked
-            tokens of each.
+        nll: float64 of shape `(sequences,)`, the sums of -ln p of the predicted
+            tokens of each: those that are masked, or all but the first.
         tokens: float64 of shape `(sequences,)`, how many these are.
         exact: bool of shape `(sequences,)`, whether all of them are predicted.
         memory_usage: For each memory layer, counted from 1, the figures of
             `keras_pkm.metrics.MemoryUsage`.
         num_slots: Slots of each memory, 0 without any.
+        num_bytes: UTF-8 bytes of the predicted tokens, `None` if unknown.
     """
 
     nll: np.ndarray
@@ -32,11 +33,19 @@ class Evaluation:
     exact: np.ndarray
     memory_usage: dict[int, dict[str, float]]
     num_slots: int = 0
+    num_bytes: int | None = None
 
     @property
     def perplexity(self) -> float:
-        """The exponential of the mean of -ln p over all masked tokens."""
+        """The exponential of the mean of -ln p over all predicted tokens."""
         return math.exp(self.nll.sum() / self.tokens.sum())
+
+    @property
+    def bits_per_byte(self) -> float | None:
+        """-log2 p of the text by its bytes, comparable between tokenizers."""
+        if self.num_bytes is None:
+            return None
+        return self.nll.sum() / math.log(2) / self.num_bytes
 
     def figures(self) -> dict:
         """Returns what results keep of it, as JSON takes it."""
@@ -45,6 +54,8 @@ class Evaluation:
             "standard_error": self.standard_error,
             "predicted_tokens": int(self.tokens.sum()),
         }
+        if self.num_bytes is not None:
+            found["bits_per_byte"] = self.bits_per_byte
         if self.memory_usage:
             found["memory_usage"] = {
                 str(layer): usage for layer, usage in self.memory_usage.items()
@@ -67,27 +78,20 @@ class Evaluation:
         return self.perplexity * math.sqrt(variance) / self.tokens.sum()
 
 
-class MaskedLMEvaluator:
+class LanguageModelEvaluator:
     """Measures perplexity and the use of memories, in one pass over a text.
 
     Graphs are traced once, however often a text is measured.
 
     Args:
-        task: masked-LM task of keras-hub or `keras_pkm.models`.
+        task: `keras_hub.models.MaskedLM` or `CausalLM`, with memories or
+            without.
     """
 
     def __init__(self, task: keras.Model):
         backbone = task.backbone
-        outputs = backbone.output
-        if isinstance(outputs, dict):
-            outputs = outputs["sequence_output"]
-        logits = task.masked_lm_head(outputs, task.input["mask_positions"])
-        memories = getattr(backbone, "memory_outputs", {})
         self._task = task
-        # One pass for both.
-        self._model = keras.Model(
-            task.input, {"logits": logits, "memories": memories}
-        )
+        self._model = _with_memory_access(task)
         self._strategy = task.distribute_strategy
         with self._strategy.scope():
             self._usage = UsageCounter.of_model(backbone)
@@ -116,7 +120,7 @@ class MaskedLMEvaluator:
     def evaluate(
         self, batches: Iterable, progress: Callable = lambda batches: batches
     ) -> Evaluation:
-        """Runs the task over masked batches, once.
+        """Runs the task over batches, once.
 
         Args:
             batches: of features, label ids and weights, as `training.batches`
@@ -136,3 +140,30 @@ class MaskedLMEvaluator:
             self._usage.figures,
             max(self._usage.num_slots.values(), default=0),
         )
+
+
+def _with_memory_access(task):
+    """A model of a task's logits and its memories' access, in one pass."""
+    backbone = task.backbone
+    memories = getattr(backbone, "memory_outputs", {})
+    both = keras.Model(
+        backbone.input, {"outputs": backbone.output, "memories": memories}
+    )
+    accesses = {}
+
+    def call_layer(layer, *args, **kwargs):
+        if layer is not backbone:
+            return layer(*args, **kwargs)
+        found = both(*args, **kwargs)
+        accesses.update(found["memories"])
+        return found["outputs"]
+
+    graph = keras.models.clone_model(
+        # Without the task's optimizer, which would be cloned, too.
+        keras.Model(task.input, task.output),
+        clone_function=lambda layer: layer,
+        call_function=call_layer,
+    )
+    return keras.Model(
+        graph.input, {"logits": graph.output, "memories": accesses}
+    )

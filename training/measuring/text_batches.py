@@ -1,4 +1,4 @@
-"""From a text to masked batches of a model that was trained already."""
+"""From a text to packed rows for a model that was trained already."""
 
 import contextlib
 import dataclasses
@@ -7,10 +7,9 @@ import tempfile
 from collections.abc import Iterator
 from typing import Any
 
-import keras_hub
 import numpy as np
 
-from training.batches.masking import Masking
+from training.batches.objectives import Objective
 from training.commands.recipe_checks import out_of_range
 from training.text.corpus import Corpus
 from training.text.packed_text import tokenize_and_pack
@@ -22,11 +21,11 @@ class PackedText:
 
     Attributes:
         rows: int32 rows of shape `(rows, sequence_length)`.
-        masking: How its tokens are masked.
+        objective: What is predicted of them.
     """
 
     rows: np.ndarray
-    masking: Masking
+    objective: Objective
 
 
 def input_length(recipe: Any, longest: int) -> int:
@@ -49,34 +48,27 @@ def input_length(recipe: Any, longest: int) -> int:
 
 @contextlib.contextmanager
 def pack_text(
-    corpus: Corpus,
-    tokenizer: keras_hub.tokenizers.Tokenizer,
-    *,
-    sequence_length: int,
-    mask_rate: float,
-    limit: int | None,
+    corpus: Corpus, objective: Objective, limit: int | None
 ) -> Iterator[PackedText]:
     """Packs a text into a temporary file, which is there while it is open.
 
     Args:
         corpus: The text.
-        tokenizer: The model's tokenizer.
-        sequence_length: Tokens of an input.
-        mask_rate: Share of the tokens to predict.
+        objective: What the model predicts of it.
         limit: The most inputs; no more text is read than they need. `None`
             for all.
 
     Raises:
         UserError: the text holds no token.
     """
-    masking = Masking.from_tokenizer(tokenizer, sequence_length, mask_rate)
     with tempfile.TemporaryDirectory() as folder:
         rows = tokenize_and_pack(
             corpus,
-            tokenizer,
-            sequence_length,
+            objective.tokenizer,
+            objective.sequence_length,
             pathlib.Path(folder) / "packed",
             progress_label=corpus.name,
             limit=limit,
+            layout=objective.layout,
         )
-        yield PackedText(rows, masking)
+        yield PackedText(rows, objective)

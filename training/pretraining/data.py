@@ -14,10 +14,8 @@ from keras_pkm.runs.presets import save_tokenizer
 from keras_pkm.runs.run_directory import RunDirectory
 from keras_pkm.runs.user_error import UserError
 from keras_pkm.text.special_tokens import unknown_ids
-from training.batches.masked_lm import held_out_batches
-from training.batches.masked_lm import training_batches
-from training.batches.masking import Masking
-from training.batches.model_inputs import keep_inputs
+from training.batches.objectives import Objective
+from training.loading.families import DecoderFamily
 from training.loading.families import Family
 from training.loading.families import family_named
 from training.loading.pretrained_model import load_tokenizer
@@ -92,10 +90,10 @@ def prepare_data(
     run: RunDirectory,
 ) -> None:
     """Packs the corpora, with a vocabulary of their own if there is none."""
+    family = family_named(recipe.backbone)
     if tokenizer is None:
-        tokenizer = family_named(recipe.backbone).train_tokenizer(
-            corpora[0], recipe.vocabulary_size
-        )
+        tokenizer = family.train_tokenizer(corpora[0], recipe.vocabulary_size)
+    objective = _make_objective(recipe, tokenizer)
     save_tokenizer(tokenizer, run.tokenizer)
     for corpus, path in zip(corpora, (run.packed_train, run.packed_held_out)):
         tokenize_and_pack(
@@ -104,6 +102,7 @@ def prepare_data(
             recipe.sequence_length,
             path,
             progress_label=corpus.name,
+            layout=objective.layout,
         )
     seal_directory(run.data)
 
@@ -114,17 +113,17 @@ class PretrainingData:
 
     Args:
         recipe: `PretrainingRecipe`.
-        family: `Family` of the model.
+        family: its classes.
         tokenizer: its tokenizer.
-        masking: `Masking`.
+        objective: what it learns from the rows.
         train: int32 rows of shape `(rows, sequence_length)`.
         held_out: int32 rows, likewise.
     """
 
     recipe: PretrainingRecipe
-    family: Family
+    family: Family | DecoderFamily
     tokenizer: keras_hub.tokenizers.Tokenizer
-    masking: Masking
+    objective: Objective
     train: np.ndarray
     held_out: np.ndarray
 
@@ -146,64 +145,63 @@ class PretrainingData:
             )
             for path in (run.packed_train, run.packed_held_out)
         )
-        masking = Masking.from_tokenizer(
-            tokenizer, recipe.sequence_length, recipe.mask_rate
-        )
         family = family_named(recipe.backbone)
-        return cls(recipe, family, tokenizer, masking, train, held_out)
+        objective = _make_objective(recipe, tokenizer)
+        return cls(recipe, family, tokenizer, objective, train, held_out)
 
-    @property
-    def preprocessor(self) -> keras_hub.models.MaskedLMPreprocessor:
+    @functools.cached_property
+    def preprocessor(self) -> keras_hub.models.Preprocessor:
         """Does to text what was done to the corpus."""
-        return self.family.masked_lm_preprocessor(
-            self.tokenizer,
-            sequence_length=self.recipe.sequence_length,
-            mask_selection_rate=self.masking.mask_selection_rate,
-            mask_selection_length=self.masking.mask_selection_length,
-        )
+        return self.family.make_preprocessor(self.objective)
 
     def training_batches(
         self, stage: int, first_step: int, num_steps: int
     ) -> tf.data.Dataset:
-        """Returns the batches of some steps; each stage has its own masks."""
-        batches = training_batches(
+        """Returns the batches of some steps; each stage has its own order."""
+        return self.objective.training_batches(
             self.train,
             batch_size=self.recipe.batch_size * self.recipe.accumulate,
             seed=self.recipe.seed + stage,
-            masking=self.masking,
             first_step=first_step,
             num_steps=num_steps,
         )
-        return self._inputs_of_the_family(batches)
 
     def held_out_batches(self) -> tf.data.Dataset:
         """Returns the held-out rows, with the same masks every time."""
-        batches = held_out_batches(
+        return self.objective.held_out_batches(
             self.held_out,
             batch_size=self.recipe.batch_size,
             seed=_HELD_OUT_SEED,
-            masking=self.masking,
         )
-        return self._inputs_of_the_family(batches)
 
-    def _inputs_of_the_family(self, batches):
-        names = (*self.family.backbone.input_names, "mask_positions")
-        return keep_inputs(names, batches)
+    @functools.cached_property
+    def held_out_bytes(self) -> int | None:
+        """The UTF-8 bytes of the held-out text, if all of it is predicted."""
+        return self.objective.count_bytes(self.held_out)
 
     @functools.cached_property
     def _token_counts(self) -> np.ndarray:
-        return count_tokens(self.train, self.masking.vocabulary_size)
+        return count_tokens(
+            self.objective.predictable(self.train),
+            self.tokenizer.vocabulary_size(),
+        )
 
     def unigram_perplexity(self) -> float:
         """Returns the held-out perplexity of word frequencies alone."""
         return unigram_perplexity(
             self._token_counts,
             self.held_out_batches(),
-            self.masking.special_token_ids,
+            self.objective.special_token_ids,
         )
 
     def unknown_share(self) -> float:
         """Returns the share of training tokens that stand for unknown text."""
         counts = self._token_counts.copy()
-        counts[list(self.masking.special_token_ids)] = 0
+        counts[list(self.objective.special_token_ids)] = 0
         return counts[unknown_ids(self.tokenizer)].sum() / counts.sum()
+
+
+def _make_objective(recipe, tokenizer):
+    return family_named(recipe.backbone).make_objective(
+        tokenizer, recipe.sequence_length, recipe.mask_rate
+    )

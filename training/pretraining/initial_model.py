@@ -5,8 +5,9 @@ import dataclasses
 import keras_hub
 
 from training.commands.recipe_checks import out_of_range
+from training.loading.families import DecoderFamily
 from training.loading.families import Family
-from training.loading.pretrained_model import load_masked_lm
+from training.loading.pretrained_model import load_language_model
 from training.pretraining.recipe import PretrainingRecipe
 
 _SIZES = ("num_layers", "num_heads", "hidden_dim", "intermediate_dim")
@@ -14,22 +15,22 @@ _SIZES = ("num_layers", "num_heads", "hidden_dim", "intermediate_dim")
 
 @dataclasses.dataclass(frozen=True)
 class InitialModel:
-    """A masked-LM task, plain or with memory, and its tokenizer.
+    """A language model, plain or with memory, and its tokenizer.
 
     Args:
-        masked_lm: masked-LM task of keras-hub or `keras_pkm.models`.
-        family: `Family` of the model.
+        task: masked-LM or causal task of keras-hub or `keras_pkm.models`.
+        family: Its classes.
         tokenizer: the one that it was trained with.
     """
 
-    masked_lm: keras_hub.models.MaskedLM
-    family: Family
+    task: keras_hub.models.Task
+    family: Family | DecoderFamily
     tokenizer: keras_hub.tokenizers.Tokenizer
 
     @property
     def backbone(self) -> keras_hub.models.Backbone:
         """The task's backbone."""
-        return self.masked_lm.backbone
+        return self.task.backbone
 
 
 def load_initial_model(path: str | None) -> InitialModel | None:
@@ -44,7 +45,7 @@ def load_initial_model(path: str | None) -> InitialModel | None:
     if path is None:
         return None
     return InitialModel(
-        *load_masked_lm(path, "--init-from", ("last",), fresh_head=True)
+        *load_language_model(path, "--init-from", ("last",), fresh_head=True)
     )
 
 
@@ -75,7 +76,7 @@ def recipe_of_initial_model(
         ].product_key_memory.get_config()
         decided.update(
             memory_layers=backbone.memory_layers,
-            memory_block=backbone.memory_block,
+            memory_block=getattr(backbone, "memory_block", "resm"),
             num_sub_keys=memory["num_sub_keys"],
             memory_heads=memory["num_heads"],
             memory_top_k=memory["top_k"],

@@ -7,6 +7,7 @@ import tensorflow as tf
 
 from keras_pkm.runs.run_directory import RunDirectory
 from keras_pkm.runs.user_error import UserError
+from training.commands.recipe_checks import out_of_range
 from training.commands.strategy import default_precision
 from training.loading.families import family_named
 from training.pretraining.data import plan_data
@@ -26,8 +27,19 @@ def complete_recipe(
     Raises:
         UserError: the recipe cannot be carried out.
     """
+    recipe = recipe_of_initial_model(recipe, initial)
+    objective = family_named(recipe.backbone).objective
+    if recipe.objective not in (None, objective):
+        raise out_of_range(
+            recipe,
+            "objective",
+            f"{objective} with --backbone {recipe.backbone}",
+        )
+    normalization = "layer" if objective == "causal" else "batch"
     recipe = dataclasses.replace(
-        recipe_of_initial_model(recipe, initial),
+        recipe,
+        objective=objective,
+        query_normalization=recipe.query_normalization or normalization,
         devices=strategy.num_replicas_in_sync,
         precision=recipe.precision or default_precision(recipe.strategy),
     )

@@ -12,7 +12,7 @@ import tyro
 
 @dataclasses.dataclass(frozen=True)
 class PretrainingRecipe:
-    """Pretrain a BERT, or its like, with product-key memory on text.
+    """Pretrain a language model with product-key memory on text.
 
     A run has one or two stages. With --plain-steps it first trains without
     memory, then adds memory to that model and goes on ("+Init", section 3.3);
@@ -42,36 +42,40 @@ class PretrainingRecipe:
     # Run directory whose packed text, and vocabulary, to use too: the same text
     # is then not packed again, nor stored twice on the same disk.
     data_from: str | None = None
-    # WordPiece vocabulary file, a token a line; of RoBERTa a JSON file with
-    # merges.txt beside it. Default: one is trained from the corpus.
+    # WordPiece vocabulary file, a token a line; of RoBERTa and GPT-2 a JSON
+    # file with merges.txt beside it. Default: one is trained from the corpus.
     vocabulary: str | None = None
     # Size of the vocabulary to train.
     vocabulary_size: int = 8000
-    # Tokens of an input, [CLS] and [SEP] included.
+    # Tokens of an input, special ones such as [CLS] included.
     sequence_length: int = 128
-    # Share of the tokens to predict; of them 80% are masked, 10% replaced, 10%
-    # kept.
+    # Share of the tokens that a masked language model predicts; of them 80% are
+    # masked, 10% replaced, 10% kept.
     mask_rate: float = 0.15
 
     # --- Model ---
 
-    # Kind of the encoder.
-    backbone: Literal["bert", "distilbert", "roberta"] = "bert"
-    # Encoder layers.
+    # What is predicted: masked tokens, or each next token (causal). Default:
+    # what --backbone is made for.
+    objective: Literal["masked", "causal"] | None = None
+    # Kind of the model. gpt2 is causal, the others are masked language models.
+    backbone: Literal["bert", "distilbert", "roberta", "gpt2"] = "bert"
+    # Transformer layers.
     num_layers: int = 12
-    # Width of the encoder layers.
+    # Width of the layers.
     hidden_dim: int = 768
     # Attention heads.
     num_heads: int = 12
     # Width of the feed-forward networks.
     intermediate_dim: int = 3072
-    # Dropout of the encoder.
+    # Dropout of the layers.
     dropout: float = 0.1
 
     # --- Memory ---
 
     # resm adds the memory beside the feed-forward network, pkm replaces that by
-    # it, ffn is the plain model (section 3.2).
+    # it, ffn is the plain model (section 3.2). Of gpt2, resm adds the memory
+    # behind the layer, and there is no pkm.
     memory_block: Literal["resm", "pkm", "ffn"] = "resm"
     # Layers with a memory, counted from 1 (section 4.1).
     memory_layers: tuple[int, ...] = (4, 8)
@@ -84,10 +88,11 @@ class PretrainingRecipe:
     memory_top_k: int = 32
     # Width of a head's query (section 4.1).
     memory_key_dim: int = 256
-    # Width of the values. Default: that of the encoder layers.
+    # Width of the values. Default: that of the layers.
     memory_value_dim: int | None = None
-    # Normalization of the queries (section 3.1).
-    query_normalization: Literal["batch", "layer", "none"] = "batch"
+    # Normalization of the queries. Default: batch (section 3.1), and layer for
+    # causal models, which statistics of a batch would tell of later tokens.
+    query_normalization: Literal["batch", "layer", "none"] | None = None
     # Dropout of the queries.
     query_dropout: float = 0.0
     # Dropout of the memory's output.
@@ -178,7 +183,7 @@ class PretrainingRecipe:
 
     def memory_config(self) -> dict:
         """Returns the arguments of `keras_pkm.layers.ProductKeyMemory`."""
-        normalization = self.query_normalization
+        normalization = self.query_normalization or "batch"
         return {
             "num_sub_keys": self.num_sub_keys,
             "num_heads": self.memory_heads,

@@ -46,6 +46,10 @@ def check_recipe(recipe: PretrainingRecipe, replicas: int = 1) -> None:
         raise out_of_range(
             recipe, "num_heads", f"at most --hidden-dim, {recipe.hidden_dim}"
         )
+    if recipe.memory_block == "pkm" and recipe.objective == "causal":
+        raise out_of_range(
+            recipe, "memory_block", f"resm or ffn with {recipe.backbone}"
+        )
     if recipe.memory_block != "ffn":
         try:
             ProductKeyMemory(**recipe.memory_config())

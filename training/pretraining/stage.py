@@ -1,5 +1,7 @@
 """Trains one stage of pretraining: a model, an optimizer, a fit."""
 
+import dataclasses
+
 import keras
 import keras_hub
 import tensorflow as tf
@@ -17,7 +19,7 @@ from training.fitting.perplexity_log import PerplexityLog
 from training.fitting.resumable_fit import resumable_fit
 from training.fitting.short_progress import ShortProgress
 from training.measuring.perplexity import Evaluation
-from training.measuring.perplexity import MaskedLMEvaluator
+from training.measuring.perplexity import LanguageModelEvaluator
 from training.pretraining.data import PretrainingData
 from training.pretraining.recipe import PretrainingRecipe
 from training.pretraining.stage_callbacks import EvaluateHeldOut
@@ -36,8 +38,8 @@ def build_model(
     data: PretrainingData,
     strategy: tf.distribute.Strategy,
     stage: Stage,
-    start: keras_hub.models.MaskedLM | None,
-) -> keras_hub.models.MaskedLM:
+    start: keras_hub.models.Task | None,
+) -> keras_hub.models.Task:
     """Builds a stage's model; its weights are fresh, not those of `start`.
 
     Args:
@@ -51,36 +53,33 @@ def build_model(
     keras.utils.set_random_seed(recipe.seed)
     inherited = {}
     if start is not None:
-        inherited["max_sequence_length"] = start.backbone.max_sequence_length
-        # keras-hub's own backbones do not name theirs.
-        for name in ("activation", "layer_norm_epsilon"):
+        # keras-hub's own backbones do not name all of theirs.
+        for name in data.family.inherited:
             if hasattr(start.backbone, name):
                 inherited[name] = getattr(start.backbone, name)
     with strategy.scope():
-        return data.family.masked_lm(
-            data.family.backbone(
-                **{
-                    "vocabulary_size": data.tokenizer.vocabulary_size(),
-                    "num_layers": recipe.num_layers,
-                    "num_heads": recipe.num_heads,
-                    "hidden_dim": recipe.hidden_dim,
-                    "intermediate_dim": recipe.intermediate_dim,
-                    "dropout": recipe.dropout,
-                    "max_sequence_length": recipe.sequence_length,
-                    "memory_layers": (
-                        recipe.memory_layers if stage.block != "ffn" else ()
-                    ),
-                    "memory_block": stage.block,
-                    "memory": recipe.memory_config(),
-                    "dtype": recipe.precision,
-                    **inherited,
-                }
-            )
+        return data.family.make_task(
+            {
+                "vocabulary_size": data.tokenizer.vocabulary_size(),
+                "num_layers": recipe.num_layers,
+                "num_heads": recipe.num_heads,
+                "hidden_dim": recipe.hidden_dim,
+                "intermediate_dim": recipe.intermediate_dim,
+                "dropout": recipe.dropout,
+                "max_sequence_length": recipe.sequence_length,
+                "dtype": recipe.precision,
+                **inherited,
+            },
+            memory_layers=(
+                recipe.memory_layers if stage.block != "ffn" else ()
+            ),
+            memory_block=stage.block,
+            memory=recipe.memory_config(),
         )
 
 
 def compile_model(
-    model: keras_hub.models.MaskedLM, recipe: PretrainingRecipe, steps: int
+    model: keras_hub.models.Task, recipe: PretrainingRecipe, steps: int
 ) -> None:
     """Gives a model a fresh optimizer, with a schedule of `steps` steps."""
     with model.distribute_strategy.scope():
@@ -108,18 +107,19 @@ def compile_model(
 
 
 def evaluate_held_out(
-    evaluator: MaskedLMEvaluator, data: PretrainingData
+    evaluator: LanguageModelEvaluator, data: PretrainingData
 ) -> Evaluation:
     """Measures a model on the held-out text, with a progress bar."""
-    return evaluator.evaluate(
+    evaluation = evaluator.evaluate(
         data.held_out_batches(),
         lambda batches: tqdm(batches, "Evaluation", leave=False, disable=None),
     )
+    return dataclasses.replace(evaluation, num_bytes=data.held_out_bytes)
 
 
 def train_stage(
-    model: keras_hub.models.MaskedLM,
-    evaluator: MaskedLMEvaluator,
+    model: keras_hub.models.Task,
+    evaluator: LanguageModelEvaluator,
     data: PretrainingData,
     stage: Stage,
     *,
@@ -132,7 +132,7 @@ def train_stage(
 
     Args:
         model: The compiled model.
-        evaluator: The `MaskedLMEvaluator` of this model.
+        evaluator: The `LanguageModelEvaluator` of this model.
         data: `PretrainingData`.
         stage: `Stage`.
         checkpoint: `TrainingCheckpoint` with a `StageProgress`;

@@ -13,7 +13,7 @@ from keras_pkm.runs.run_directory import RunDirectory
 from keras_pkm.runs.user_error import RunError
 from training.commands.signals import Signals
 from training.commands.strategy import is_chief
-from training.measuring.perplexity import MaskedLMEvaluator
+from training.measuring.perplexity import LanguageModelEvaluator
 from training.measuring.slot_background import count_background
 from training.pretraining.data import PretrainingData
 from training.pretraining.progress import StageProgress
@@ -36,7 +36,7 @@ def train(
     run: RunDirectory,
     data: PretrainingData,
     strategy: tf.distribute.Strategy,
-    start: keras_hub.models.MaskedLM | None,
+    start: keras_hub.models.Task | None,
     signals: Signals,
 ) -> dict:
     """Trains the stages that are not yet done, and writes the results.
@@ -67,7 +67,7 @@ def train(
     for stage, checkpoint in list(zip(stages, checkpoints))[reached:]:
         start, model = model, build_model(recipe, data, strategy, stage, model)
         compile_model(model, recipe, stage.steps)
-        evaluator = MaskedLMEvaluator(model)
+        evaluator = LanguageModelEvaluator(model)
         if checkpoint.latest:
             checkpoint.restore(model)
             finished = checkpoint.state.finished

@@ -5,21 +5,21 @@ from collections.abc import Iterator
 
 import keras
 import keras_hub
-import numpy as np
 
 from keras_pkm.runs.checksums import check_unchanged
 from keras_pkm.runs.run_directory import RunDirectory
 from keras_pkm.runs.user_error import UserError
 from keras_pkm.teaching.slot_importance import SlotImportance
-from training.batches.masked_lm import training_batches
-from training.batches.masking import Masking
-from training.batches.model_inputs import keep_inputs
+from training.loading.families import DecoderFamily
+from training.loading.families import Family
 from training.measuring.slot_background import count_background
+from training.measuring.text_batches import PackedText
 from training.measuring.text_batches import pack_text
 from training.text.corpus import open_corpus
 from training.text.packed_text import open_packed
 
 _SEED = 20_000
+_MASK_RATE = 0.15
 
 
 def check_background(model: str, background: str | None) -> None:
@@ -47,6 +47,7 @@ def check_background(model: str, background: str | None) -> None:
 def find_importance(
     model: str,
     task: keras.Model,
+    family: Family | DecoderFamily,
     tokenizer: keras_hub.tokenizers.Tokenizer,
     *,
     background: str | None,
@@ -60,7 +61,8 @@ def find_importance(
 
     Args:
         model: What `--model` names.
-        task: The masked-LM task.
+        task: The language model.
+        family: Its classes.
         tokenizer: Its tokenizer.
         background: What `--background` names, or `None`.
         data_dir: Of prepared tfds data, or `None`.
@@ -77,31 +79,28 @@ def find_importance(
             return SlotImportance.load(run.document_frequencies)
         except ValueError as error:
             raise UserError(f"--model must be a whole run: {error}") from error
-    with _open_rows(run, task, tokenizer, background, data_dir) as rows:
-        masking = Masking.from_tokenizer(tokenizer, rows.shape[1])
-        batches = training_batches(
-            rows, batch_size=batch_size, seed=_SEED, masking=masking
+    with _open_text(run, task, family, tokenizer, background, data_dir) as text:
+        batches = text.objective.training_batches(
+            text.rows, batch_size=batch_size, seed=_SEED
         )
-        return count_background(task, keep_inputs(task.input, batches))
+        return count_background(task, batches)
 
 
 @contextlib.contextmanager
-def _open_rows(
-    run, task, tokenizer, background, data_dir
-) -> Iterator[np.ndarray]:
+def _open_text(
+    run, task, family, tokenizer, background, data_dir
+) -> Iterator[PackedText]:
     if background is None:
         check_unchanged(run.data, "--model")
         length = run.read_recipe()["sequence_length"]
         size = tokenizer.vocabulary_size()
-        yield open_packed(run.packed_train, length, size)
+        rows = open_packed(run.packed_train, length, size)
+        objective = family.make_objective(tokenizer, length, _MASK_RATE)
+        yield PackedText(rows, objective)
         return
     corpus = open_corpus(background, data_dir)
     corpus.check()
-    with pack_text(
-        corpus,
-        tokenizer,
-        sequence_length=min(128, task.backbone.max_sequence_length),
-        mask_rate=0.15,
-        limit=None,
-    ) as text:
-        yield text.rows
+    length = min(128, task.backbone.max_sequence_length)
+    objective = family.make_objective(tokenizer, length, _MASK_RATE)
+    with pack_text(corpus, objective, limit=None) as text:
+        yield text

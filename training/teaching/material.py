@@ -9,12 +9,11 @@ from typing import Protocol
 
 import tensorflow as tf
 
-from training.batches import masked_lm
 from training.facts import fact_batches
 from training.facts.fact_batches import Facts
 from training.facts.fact_range import FactRange
 from training.measuring.perplexity import Evaluation
-from training.measuring.perplexity import MaskedLMEvaluator
+from training.measuring.perplexity import LanguageModelEvaluator
 from training.measuring.text_batches import PackedText
 
 # Facts that are asked for at once.
@@ -40,7 +39,7 @@ class Group:
     """
 
     batches: Iterable[Any]
-    is_learned: Callable[[MaskedLMEvaluator], bool]
+    is_learned: Callable[[LanguageModelEvaluator], bool]
     pass_steps: int
     check_every: int
 
@@ -48,7 +47,7 @@ class Group:
 class Material(Protocol):
     """Facts, or text, of which it can be asked what a model knows."""
 
-    def ask(self, evaluator: MaskedLMEvaluator) -> Evaluation:
+    def ask(self, evaluator: LanguageModelEvaluator) -> Evaluation:
         """Asks a model for all of it."""
 
     def groups(self, before: Evaluation) -> list[Group]:
@@ -92,7 +91,7 @@ class FactMaterial:
     group_size: int | None
     seed: int = 0
 
-    def ask(self, evaluator: MaskedLMEvaluator) -> Evaluation:
+    def ask(self, evaluator: LanguageModelEvaluator) -> Evaluation:
         return evaluator.evaluate(fact_batches.some_facts(self.facts, _ASKED))
 
     def groups(self, before: Evaluation) -> list[Group]:
@@ -153,7 +152,7 @@ class TextMaterial:
     seed: int
     fall: float
 
-    def ask(self, evaluator: MaskedLMEvaluator) -> Evaluation:
+    def ask(self, evaluator: LanguageModelEvaluator) -> Evaluation:
         return evaluator.evaluate(self._measured())
 
     def groups(self, before: Evaluation) -> list[Group]:
@@ -172,19 +171,13 @@ class TextMaterial:
         ]
 
     def _measured(self):
-        return masked_lm.held_out_batches(
-            self.text.rows,
-            batch_size=self.batch_size,
-            seed=_MEASURED_SEED,
-            masking=self.text.masking,
+        return self.text.objective.held_out_batches(
+            self.text.rows, batch_size=self.batch_size, seed=_MEASURED_SEED
         )
 
     def samples(self, batch_size: int, seed: int) -> tf.data.Dataset:
-        return masked_lm.training_batches(
-            self.text.rows,
-            batch_size=batch_size,
-            seed=seed,
-            masking=self.text.masking,
+        return self.text.objective.training_batches(
+            self.text.rows, batch_size=batch_size, seed=seed
         )
 
     def figures(self, before: Evaluation, after: Evaluation) -> dict:

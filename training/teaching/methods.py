@@ -47,7 +47,7 @@ def make_teacher(
     importance: SlotImportance | None = None,
     replayed: tf.data.Dataset | None = None,
 ) -> Teacher:
-    """Returns what teaches a masked-LM task.
+    """Returns what teaches a language model.
 
     Ask the task for nothing before: `"lora"` changes its layers.
 
@@ -78,6 +78,11 @@ def make_teacher(
             loss,
         )
     variables = _trained(task, method)
+    if not variables:
+        raise UserError(
+            f"--method {method} needs a model with such a part, received a "
+            f"{type(task).__name__}: pass another --method"
+        )
     has_values = any(each.name == "memory_values" for each in variables)
     optimizer = PKMAdam(
         learning_rate,

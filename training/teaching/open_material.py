@@ -8,6 +8,8 @@ import keras_hub
 
 from training.facts.fact_file import read_fact_file
 from training.facts.text_facts import TextFacts
+from training.loading.families import DecoderFamily
+from training.loading.families import Family
 from training.measuring.text_batches import input_length
 from training.measuring.text_batches import pack_text
 from training.teaching.material import FactMaterial
@@ -22,6 +24,7 @@ _FACTS = ".tsv"
 @contextlib.contextmanager
 def open_material(
     recipe: TeachingRecipe,
+    family: Family | DecoderFamily,
     tokenizer: keras_hub.tokenizers.Tokenizer,
     longest: int,
 ) -> Iterator[tuple[Material, Material | None]]:
@@ -29,7 +32,8 @@ def open_material(
 
     Args:
         recipe: `TeachingRecipe` with `facts` or `text`.
-        tokenizer: The model's tokenizer.
+        family: The model's classes.
+        tokenizer: Its tokenizer.
         longest: The most tokens that the model takes.
 
     Raises:
@@ -47,13 +51,11 @@ def open_material(
         def open_text(name):
             corpus = open_corpus(name, recipe.data_dir)
             corpus.check()
-            text = pack_text(
-                corpus,
-                tokenizer,
-                sequence_length=input_length(recipe, longest),
-                mask_rate=recipe.mask_rate,
-                limit=None,
+            length = input_length(recipe, longest)
+            objective = family.make_objective(
+                tokenizer, length, recipe.mask_rate
             )
+            text = pack_text(corpus, objective, limit=None)
             return TextMaterial(
                 stack.enter_context(text),
                 recipe.batch_size,

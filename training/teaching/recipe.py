@@ -28,7 +28,7 @@ _SOURCES = ("facts", "text", "apply", "revert")
 
 @dataclasses.dataclass(frozen=True)
 class TeachingRecipe:
-    """Teach a trained masked language model, and show what it forgets.
+    """Teach a trained language model, and show what it forgets.
 
     Writes new facts, or a text, into the memory of a model; all other weights
     stay as they are. The result is a run, and a patch that other copies of the
@@ -38,8 +38,8 @@ class TeachingRecipe:
     --verbose shows the messages of TensorFlow, too.
     """
 
-    # The directory of a run with a masked-LM head, whose best model it is; or a
-    # preset.
+    # The directory of a run, whose best model it is; or a preset. An encoder
+    # must have its masked-LM head.
     model: str
     # Directory to write; new or empty.
     out: pathlib.Path

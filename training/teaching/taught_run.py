@@ -12,7 +12,7 @@ from keras_pkm.runs.user_error import UserError
 from keras_pkm.runs.whole_files import new_directory
 from keras_pkm.teaching.memory_patch import MemoryPatch
 from keras_pkm.teaching.slot_importance import SlotImportance
-from training.loading.pretrained_model import load_masked_lm
+from training.loading.pretrained_model import load_language_model
 from training.teaching.background import find_importance
 from training.teaching.methods import OF_MEMORIES
 from training.teaching.methods import check_memory
@@ -35,7 +35,7 @@ class TaughtModel:
         importance: Of its slots, if it was needed.
     """
 
-    task: keras_hub.models.MaskedLM
+    task: keras_hub.models.Task
     patch: MemoryPatch | None
     figures: dict = dataclasses.field(default_factory=dict)
     importance: SlotImportance | None = None
@@ -49,24 +49,25 @@ def make_taught_run(recipe: TeachingRecipe) -> str:
         RunError: the run cannot be written.
     """
     recipe.check()
-    task, _, tokenizer = load_masked_lm(recipe.model)
+    task, family, tokenizer = load_language_model(recipe.model)
     patch_path = recipe.apply or recipe.revert
     if patch_path is None:
-        taught = _teach(recipe, task, tokenizer)
+        taught = _teach(recipe, task, family, tokenizer)
     else:
         taught = _change(recipe, task, patch_path)
     return _write(recipe, taught)
 
 
-def _teach(recipe, task, tokenizer):
+def _teach(recipe, task, family, tokenizer):
     check_memory(task, recipe.method)
     longest = task.backbone.max_sequence_length
-    with open_material(recipe, tokenizer, longest) as (new, old):
+    with open_material(recipe, family, tokenizer, longest) as (new, old):
         importance = None
         if recipe.method == "slots":
             importance = find_importance(
                 recipe.model,
                 task,
+                family,
                 tokenizer,
                 background=recipe.background,
                 data_dir=recipe.data_dir,
@@ -88,7 +89,18 @@ def _teach(recipe, task, tokenizer):
     patch = None
     if recipe.method in OF_MEMORIES:
         patch = teacher.make_patch()
+        if recipe.method == "slots" and any(figures["steps"]):
+            _check_changes(patch)
     return TaughtModel(task, patch, figures, importance)
+
+
+def _check_changes(patch):
+    if not patch.num_rows:
+        raise UserError(
+            "--method slots found no slot to write into: those that the new "
+            "facts or text read are read by all of the background, too; pass "
+            "--method values, or a more varied --background"
+        )
 
 
 def _change(recipe, task, path):

@@ -6,7 +6,7 @@ import keras
 from tqdm import tqdm
 
 from training.batches.model_inputs import keep_inputs
-from training.measuring.perplexity import MaskedLMEvaluator
+from training.measuring.perplexity import LanguageModelEvaluator
 from training.teaching.material import Group
 from training.teaching.material import Material
 from training.teaching.methods import Teacher
@@ -36,7 +36,7 @@ def teach(
         A dict of `"steps"`, those of each group; `"new"`, and `"old"` if there
         is any: the figures of the material.
     """
-    evaluator = MaskedLMEvaluator(task)
+    evaluator = LanguageModelEvaluator(task)
     asked = {"new": new} if old is None else {"new": new, "old": old}
     before = {name: each.ask(evaluator) for name, each in asked.items()}
     groups = new.groups(before["new"])
@@ -59,7 +59,7 @@ def teach(
 
 
 def _until_learned(
-    group: Group, evaluator: MaskedLMEvaluator, progress: tqdm
+    group: Group, evaluator: LanguageModelEvaluator, progress: tqdm
 ) -> Callable[[], bool]:
     """Returns a function that asks, at some of its calls, if all is known."""
     calls = 0

@@ -28,6 +28,9 @@ SPECIAL_TOKENS = {
     ),
     keras_hub.models.GPT2Tokenizer: ("<|endoftext|>",),
 }
+# GPT-2's tokenizer pads with id 0. Were that the end token, generation would
+# take padding for the end of the text.
+_PADDING = {keras_hub.models.GPT2Tokenizer: ("<|pad|>",)}
 
 
 def load_byte_pairs(
@@ -93,7 +96,8 @@ def train_byte_pairs(
         UserError: `size` has no place for all bytes.
     """
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
-    least = len(alphabet) + len(SPECIAL_TOKENS[kind])
+    special = [*_PADDING.get(kind, ()), *SPECIAL_TOKENS[kind]]
+    least = len(alphabet) + len(special)
     if size < least:
         raise UserError(
             f"the vocabulary must hold at least all bytes, {least} tokens, "
@@ -110,7 +114,7 @@ def train_byte_pairs(
         tqdm(documents, "Vocabulary", unit=" documents", disable=not progress),
         trainers.BpeTrainer(
             vocab_size=size,
-            special_tokens=list(SPECIAL_TOKENS[kind]),
+            special_tokens=special,
             initial_alphabet=alphabet,
             show_progress=False,
         ),

@@ -12,7 +12,7 @@ from tests.models.tiny import tiny_masked_lm
 from training.batches.masking import Masking
 from training.batches.one_by_one import one_by_one
 from training.measuring.perplexity import Evaluation
-from training.measuring.perplexity import MaskedLMEvaluator
+from training.measuring.perplexity import LanguageModelEvaluator
 
 MASKING = Masking(
     vocabulary_size=100,
@@ -30,7 +30,7 @@ def test_equals_keras_hub_s_perplexity_and_the_probe(memory_layers):
     x, labels, weights = masked_batch(rng, batch=12)
     weights[5] = 0
     data = tf.data.Dataset.from_tensor_slices((x, labels, weights)).batch(5)
-    evaluator = MaskedLMEvaluator(task)
+    evaluator = LanguageModelEvaluator(task)
     evaluator.evaluate(data.take(1))
     # Nothing is left of what was measured before.
     evaluation = evaluator.evaluate(data)
@@ -56,7 +56,7 @@ def test_a_sequence_is_exact_if_all_its_tokens_are_predicted():
     weights[4, 0], labels[4, 0] = 0, (best[4, 0] + 1) % 100  # which is no token
     weights[2] = 0
     data = tf.data.Dataset.from_tensor_slices((x, labels, weights)).batch(4)
-    exact = MaskedLMEvaluator(task).evaluate(data).exact
+    exact = LanguageModelEvaluator(task).evaluate(data).exact
     assert exact.tolist() == [False, True, False, True, False]
 
 
@@ -67,7 +67,7 @@ def test_two_replicas_measure_what_one_does(mirrored):
     two.set_weights(one.get_weights())
     batches = tf.data.Dataset.from_tensor_slices(masked_batch(fresh_rng(), 12))
     alone, shared = (
-        MaskedLMEvaluator(task).evaluate(batches.batch(4))
+        LanguageModelEvaluator(task).evaluate(batches.batch(4))
         for task in (one, two)
     )
     np.testing.assert_allclose(shared.nll, alone.nll, rtol=1e-5)
@@ -98,7 +98,7 @@ def test_pseudo_perplexity_masks_each_token_once():
     packed[:, 0], packed[:, 6] = 2, 3
     packed[1, 4:] = 0
     task = tiny_masked_lm()
-    evaluation = MaskedLMEvaluator(task).evaluate(
+    evaluation = LanguageModelEvaluator(task).evaluate(
         one_by_one(packed, MASKING, batch_size=4)
     )
     total, count = 0.0, 0

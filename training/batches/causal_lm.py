@@ -1,0 +1,88 @@
+"""Batches of running text for `keras_hub.models.CausalLM`.
+
+Every batch is a pair of features and labels with weights, all of shape
+`(batch_size, sequence_length)`:
+
+- features `"token_ids"` and `"padding_mask"`, int32;
+- the next token of each, int32, and its weight, float32. Weight 0 marks the
+  last token, which has none, and those that a row was filled up with.
+"""
+
+import numpy as np
+import tensorflow as tf
+
+from training.batches.packed_rows import ordered_batches
+from training.batches.packed_rows import shuffled_batches
+
+
+def training_batches(
+    packed: np.ndarray,
+    *,
+    batch_size: int,
+    seed: int,
+    end_id: int,
+    first_step: int = 0,
+    num_steps: int | None = None,
+) -> tf.data.Dataset:
+    """Returns shuffled batches of all rows, over and over.
+
+    What stands in a batch follows from the seed and its step alone.
+
+    Args:
+        packed: int32 array or memory map of shape `(rows, sequence_length)`,
+            of `training.text.row_layouts.stream_rows`.
+        batch_size: int. Rows of a batch.
+        seed: int. Of the order.
+        end_id: int. The id of the token after each document.
+        first_step: int. The number of batches to leave out. Defaults to `0`.
+        num_steps: int or None. The number of batches. Defaults to `None`:
+            without end.
+    """
+    return shuffled_batches(
+        packed,
+        lambda token_ids, _: next_tokens(token_ids, end_id),
+        batch_size=batch_size,
+        seed=seed,
+        first_step=first_step,
+        num_steps=num_steps,
+    )
+
+
+def held_out_batches(
+    packed: np.ndarray, *, batch_size: int, end_id: int
+) -> tf.data.Dataset:
+    """Returns each row once, in order.
+
+    The last batch is filled up with rows whose weights are 0.
+
+    Args:
+        packed: As of `training_batches`.
+        batch_size: int. Rows of a batch.
+        end_id: int. The id of the token after each document.
+    """
+    return ordered_batches(
+        packed,
+        lambda token_ids, _: next_tokens(token_ids, end_id),
+        batch_size=batch_size,
+        filler_id=end_id,
+    )
+
+
+def next_tokens(
+    token_ids: tf.Tensor, end_id: int
+) -> tuple[dict[str, tf.Tensor], tf.Tensor, tf.Tensor]:
+    """Returns features, labels and weights of rows of running text.
+
+    Args:
+        token_ids: int32 tensor of shape `(batch, sequence_length)`. End tokens
+            that follow an end token up to the row's end are padding.
+        end_id: int. The id of the end token.
+    """
+    is_end = tf.cast(token_ids == end_id, tf.int32)
+    to_the_last = tf.math.cumprod(is_end, axis=1, reverse=True)
+    follows_an_end = tf.pad(is_end[:, :-1], [[0, 0], [1, 0]], constant_values=1)
+    padding_mask = 1 - to_the_last * follows_an_end
+    features = {"token_ids": token_ids, "padding_mask": padding_mask}
+    labels = tf.pad(token_ids[:, 1:], [[0, 0], [0, 1]], constant_values=end_id)
+    weights = tf.pad(padding_mask[:, 1:], [[0, 0], [0, 1]])
+    return features, labels, tf.cast(weights, tf.float32)

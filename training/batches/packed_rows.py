@@ -1,0 +1,90 @@
+"""Reads packed rows, in an order that follows from the step alone."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from training.batches.row_order import shuffled_rows
+from training.batches.step_batches import step_batches
+
+
+def shuffled_batches(
+    packed: np.ndarray,
+    make_batch: Callable[[tf.Tensor, tf.Tensor], Any],
+    *,
+    batch_size: int,
+    seed: int,
+    first_step: int = 0,
+    num_steps: int | None = None,
+) -> tf.data.Dataset:
+    """Returns shuffled batches of all rows, over and over.
+
+    What stands at a position of the stream follows from the seed and the
+    position alone: a run that continues at `first_step` sees exactly what an
+    uninterrupted one sees, and starts at once. An epoch's last batch is filled
+    from the next epoch.
+
+    Args:
+        packed: int32 array or memory map of shape `(rows, sequence_length)`.
+        make_batch: Takes the ids of a batch, int32 of shape `(batch_size,
+            sequence_length)`, and the positions of its rows in the stream,
+            int64 of shape `(batch_size,)`, and returns the batch.
+        batch_size: int. Rows of a batch.
+        seed: int. Of the order.
+        first_step: int. The number of batches to leave out. Defaults to `0`.
+        num_steps: int or None. The number of batches. Defaults to `None`:
+            without end.
+    """
+
+    def batch(step):
+        rows, positions = shuffled_rows(packed.shape[0], batch_size, seed, step)
+        return make_batch(_read(packed, rows, batch_size), positions)
+
+    last_step = np.iinfo(np.int64).max // batch_size
+    if num_steps is not None:
+        last_step = first_step + num_steps
+    return step_batches(tf.data.Dataset.range(first_step, last_step), batch)
+
+
+def ordered_batches(
+    packed: np.ndarray,
+    make_batch: Callable[[tf.Tensor, tf.Tensor], Any],
+    *,
+    batch_size: int,
+    filler_id: int,
+) -> tf.data.Dataset:
+    """Returns each row once, in order.
+
+    The last batch is filled up with rows of one id. So nothing is dropped or
+    counted twice, and all batches have one shape, which the replicas of a
+    `tf.distribute` strategy can share.
+
+    Args:
+        packed: int32 array or memory map of shape `(rows, sequence_length)`.
+        make_batch: As of `shuffled_batches`; the positions are row numbers.
+        batch_size: int. Rows of a batch.
+        filler_id: int. The id of which added rows consist.
+    """
+    num_rows = packed.shape[0]
+
+    def batch(step):
+        rows = step * batch_size + tf.range(batch_size, dtype=tf.int64)
+        token_ids = _read(packed, tf.minimum(rows, num_rows - 1), batch_size)
+        token_ids = tf.where(rows[:, None] < num_rows, token_ids, filler_id)
+        return make_batch(token_ids, rows)
+
+    num_batches = -(-num_rows // batch_size)
+    return step_batches(tf.data.Dataset.range(num_batches), batch)
+
+
+def _read(packed: np.ndarray, rows: tf.Tensor, batch_size: int) -> tf.Tensor:
+    """Reads rows when the graph runs: the corpus is no part of the graph."""
+    token_ids = tf.numpy_function(
+        lambda rows: np.asarray(packed[rows], np.int32),
+        [rows],
+        tf.int32,
+        stateful=False,
+    )
+    return tf.ensure_shape(token_ids, [batch_size, packed.shape[1]])

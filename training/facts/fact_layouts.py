@@ -1,0 +1,105 @@
+"""Facts as arrays of ids: for masked and for causal language models."""
+
+import dataclasses
+from collections.abc import Sequence
+
+import keras_hub
+import numpy as np
+
+from keras_pkm.text.special_tokens import SpecialTokens
+
+Ids = Sequence[np.ndarray]
+
+
+@dataclasses.dataclass(frozen=True)
+class FactArrays:
+    """Inputs and labels of facts, a row each.
+
+    Attributes:
+        features: By the names of a model's inputs int32 arrays.
+        labels: int32, the ids that are to be predicted.
+        weights: float32 of the labels' shape, 1 at the tokens of a value.
+        lengths: Tokens of each input.
+    """
+
+    features: dict[str, np.ndarray]
+    labels: np.ndarray
+    weights: np.ndarray
+    lengths: np.ndarray
+
+
+def lay_out(
+    questions: Ids,
+    values: Ids,
+    ends: Ids,
+    tokenizer: keras_hub.tokenizers.Tokenizer,
+) -> FactArrays:
+    """Returns the arrays for the kind of model that a tokenizer belongs to.
+
+    Args:
+        questions: Ids of what stands before each value.
+        values: Ids of the values.
+        ends: Ids of what stands behind.
+        tokenizer: The model's tokenizer. One without a mask is that of a
+            causal model.
+    """
+    if getattr(tokenizer, "mask_token_id", None) is None:
+        return _next_tokens(questions, values, tokenizer)
+    return _masked(questions, values, ends, tokenizer)
+
+
+def _masked(questions, values, ends, tokenizer):
+    """`[CLS] question [MASK]×n end [SEP]`, as BERT's task takes it."""
+    special = SpecialTokens.of(tokenizer)
+    rows = [
+        [special.start, *question, *([special.mask] * len(value))]
+        + [*end, special.end]
+        for question, value, end in zip(questions, values, ends)
+    ]
+    positions = [
+        np.arange(len(value)) + 1 + len(question)
+        for question, value in zip(questions, values)
+    ]
+    token_ids = _pad(rows, special.padding)
+    features = {
+        "token_ids": token_ids,
+        "segment_ids": np.zeros_like(token_ids),
+        "padding_mask": _ones(rows),
+        "mask_positions": _pad(positions, 0),
+    }
+    weights = _ones(values).astype("float32")
+    return FactArrays(features, _pad(values, 0), weights, _lengths(rows))
+
+
+def _next_tokens(questions, values, tokenizer):
+    """`start question value`, of which the value's tokens are predicted."""
+    rows = [
+        [tokenizer.start_token_id, *question, *value]
+        for question, value in zip(questions, values)
+    ]
+    token_ids = _pad(rows, tokenizer.pad_token_id)
+    labels = np.pad(token_ids[:, 1:], [(0, 0), (0, 1)])
+    place = np.arange(token_ids.shape[1])
+    # The last token of a question predicts the first of the value.
+    first = _lengths(questions)[:, None]
+    last = first + _lengths(values)[:, None]
+    weights = ((first <= place) & (place < last)).astype("float32")
+    features = {"token_ids": token_ids, "padding_mask": _ones(rows)}
+    return FactArrays(features, labels, weights, _lengths(rows))
+
+
+def _lengths(rows):
+    return np.array([len(row) for row in rows])
+
+
+def _ones(rows):
+    """1 where rows of several lengths have an entry, else 0."""
+    return _pad([np.ones(len(row)) for row in rows], 0)
+
+
+def _pad(rows, padding):
+    """Rows of several lengths as an int32 array."""
+    padded = np.full((len(rows), max(map(len, rows))), padding, "int32")
+    for row, numbers in zip(padded, rows):
+        row[: len(numbers)] = numbers
+    return padded
