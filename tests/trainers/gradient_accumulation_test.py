@@ -29,7 +29,9 @@ def trained(
         )
         task.backbone.pooled_dense.trainable = False
         task.compile(
-            PKMAdam(1e-3, 1e-2, **options),
+            # Beside a small epsilon, a gradient that is rounding alone would
+            # become a whole step.
+            PKMAdam(1e-3, 1e-2, epsilon=1e-4, **options),
             weighted_metrics=["sparse_categorical_accuracy"],
             run_eagerly=eager,
         )
@@ -64,10 +66,6 @@ def test_parts_train_as_the_whole(eager, devices, num_parts, options, mirrored):
     )
     parts, logs = trained(strategy, batches, num_parts, eager, **options)
     for expected, actual in zip(whole.weights, parts.weights):
-        if "query_projection/bias" in expected.path:
-            continue  # shifts all of a query: softmax does not see it
-        if "/key/bias" in expected.path:
-            continue  # no true gradient: Adam turns rounding into steps
         np.testing.assert_allclose(
             actual, expected, atol=1e-6, err_msg=expected.path
         )

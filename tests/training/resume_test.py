@@ -177,9 +177,9 @@ def test_a_stopped_run_goes_on_exactly(tiny_run, tmp_path, monkeypatch):
 @pytest.mark.parametrize("precision", ["float32", "mixed_float16"])
 def test_bad_batches(precision, tmp_path, capsys, monkeypatch):
     """Steps 5 to 8 of the stage have a loss that is not finite."""
-    import training.pretraining.data as pretraining_data
+    from training.batches import masked_lm
 
-    batches = pretraining_data.training_batches
+    batches = masked_lm.training_batches
 
     def poisoned(*args, first_step, num_steps, **kwargs):
         import tensorflow as tf
@@ -195,7 +195,7 @@ def test_bad_batches(precision, tmp_path, capsys, monkeypatch):
 
         return good.enumerate(first_step).map(poison)
 
-    monkeypatch.setattr(pretraining_data, "training_batches", poisoned)
+    monkeypatch.setattr(masked_lm, "training_batches", poisoned)
     corpus = tmp_path / "corpus.txt"
     write_corpus(corpus)
     run_dir = tmp_path / "run"

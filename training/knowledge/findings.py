@@ -9,8 +9,8 @@ from training.knowledge.rate_grid import best_rates
 from training.knowledge.rate_grid import tried_trials
 from training.knowledge.recall_directory import RecallDirectory
 from training.knowledge.recipe import RecallRecipe
+from training.knowledge.sweep import tried_series
 from training.knowledge.trials import main_trials
-from training.knowledge.trials import sweep_trials
 
 
 def collect_findings(recipe: RecallRecipe) -> dict:
@@ -55,7 +55,7 @@ def collect_findings(recipe: RecallRecipe) -> dict:
                 "num_sub_keys": trial.num_sub_keys,
                 **directory.read_trial(trial),
             }
-            for trial in sweep_trials(recipe)
+            for trial in tried_series(recipe)
         ],
     }
 

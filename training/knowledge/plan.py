@@ -4,19 +4,23 @@ import pathlib
 
 from keras_pkm.runs.json_files import write_json
 from training.commands.run_jobs import Job
-from training.knowledge.learn import learn
 from training.knowledge.rate_grid import best_rates
 from training.knowledge.rate_grid import find_rates
 from training.knowledge.recall_directory import RecallDirectory
 from training.knowledge.recipe import RecallRecipe
 from training.knowledge.step_times import measure_step_times
 from training.knowledge.step_times import measure_table_times
+from training.knowledge.sweep import name_of_series
+from training.knowledge.sweep import try_series
 from training.knowledge.trials import grid_trials
-from training.knowledge.trials import shown_trials
+from training.knowledge.trials import main_trials
+from training.knowledge.trials import sweep_series
+from training.knowledge.try_once import try_once
 
 _STEP_TIMES = "step-times"
 _TABLE_STEP_TIMES = "table-step-times"
 _RATES = "rates-"
+_SWEEP = "sweep-"
 # Of timing, in seconds of training.
 _COST = 60.0
 
@@ -47,11 +51,25 @@ def plan_jobs(recipe: RecallRecipe) -> list[Job]:
             cost = len(grid) * recipe.seconds
             jobs.append(job(title, _RATES + key, result, timed, cost))
             rates[key] = result
-    for trial in shown_trials(recipe):
-        needs = (*timed, rates[trial.key]) if trial.key in rates else timed
+
+    def needs(key):
+        return (*timed, rates[key]) if key in rates else timed
+
+    main = main_trials(recipe)
+    for trial in main:
         title = trial.name.replace("-", " ")
         result = directory.trial(trial)
-        jobs.append(job(title, trial.name, result, needs, recipe.seconds))
+        needed = needs(trial.key)
+        jobs.append(job(title, trial.name, result, needed, recipe.seconds))
+    for series in sweep_series(recipe):
+        name = name_of_series(series)
+        title = f"sweep of {series[0].model_name.replace('-', ' ')}"
+        # Both would train the same model at the same time.
+        shared = [directory.trial(each) for each in series if each in main]
+        needed = (*needs(series[0].key), *shared)
+        cost = (len(series) - len(shared)) * recipe.seconds
+        result = directory.series(name)
+        jobs.append(job(title, _SWEEP + name, result, needed, cost))
     return jobs
 
 
@@ -72,10 +90,12 @@ def run_job(out: pathlib.Path, name: str) -> None:
     elif name.startswith(_RATES):
         key = name.removeprefix(_RATES)
         found, path = find_rates(recipe, key), directory.rates(key)
+    elif name.startswith(_SWEEP):
+        name = name.removeprefix(_SWEEP)
+        found, path = try_series(recipe, name), directory.series(name)
     else:
-        (trial,) = (each for each in shown_trials(recipe) if each.name == name)
-        path = directory.trial(trial)
-        times = directory.read_step_times()
-        found = learn(recipe, trial, times, best_rates(recipe, trial.key))
+        (trial,) = (each for each in main_trials(recipe) if each.name == name)
+        try_once(recipe, trial, best_rates(recipe, trial.key))
+        return
     path.parent.mkdir(exist_ok=True)
     write_json(path, found if isinstance(found, dict) else found.as_json())

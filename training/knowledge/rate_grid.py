@@ -1,12 +1,11 @@
 """Which learning rates a contender takes: the best ones of a small grid."""
 
-from keras_pkm.runs.json_files import write_json
-from training.knowledge.learn import learn
 from training.knowledge.recall_directory import RecallDirectory
 from training.knowledge.recipe import RecallRecipe
 from training.knowledge.trials import Trial
 from training.knowledge.trials import grid_trials
 from training.knowledge.trials import rate_pairs
+from training.knowledge.try_once import try_once
 
 # No other rates are tried once some give this recall: they cannot be better.
 ENOUGH = 0.999
@@ -24,15 +23,9 @@ def find_rates(recipe: RecallRecipe, key: str) -> dict:
     Returns:
         The pair with which it knew most, as JSON takes it.
     """
-    directory = RecallDirectory(recipe.out)
-    times = directory.read_step_times()
     recalls = {}
     for trial in grid_trials(recipe, key):
-        path = directory.trial(trial)
-        if not path.exists():
-            path.parent.mkdir(exist_ok=True)
-            write_json(path, learn(recipe, trial, times, trial.rates))
-        recalls[trial.rates] = directory.read_trial(trial)["recall"]
+        recalls[trial.rates] = try_once(recipe, trial, trial.rates)["recall"]
         if recalls[trial.rates] >= ENOUGH:
             break
     return {"rates": list(max(recalls, key=recalls.get))}

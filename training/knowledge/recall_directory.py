@@ -26,6 +26,7 @@ class RecallDirectory(JobDirectory):
       `table-step-times.json` with those of the sweep's tables, too;
     - `rates/`: the best learning rates of each contender;
     - `trials/`: what each trained model knows;
+    - `sweep/`: which numbers of facts were tried with each model;
     - `logs/`: what each job printed;
     - `report.md`, `report.json` and the plots.
 
@@ -47,6 +48,10 @@ class RecallDirectory(JobDirectory):
     def rates(self, key: str) -> pathlib.Path:
         """Returns the file of a contender's best learning rates."""
         return self.root / "rates" / f"{key}.json"
+
+    def series(self, name: str) -> pathlib.Path:
+        """Returns the file of the numbers of facts that a model was given."""
+        return self.root / "sweep" / f"{name}.json"
 
     def plot(self, name: str, kind: str) -> pathlib.Path:
         """Returns the file of a plot, `"png"` or `"svg"`."""

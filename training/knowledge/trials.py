@@ -36,6 +36,13 @@ class Trial:
         return CONTENDERS[self.key]
 
     @property
+    def model_name(self) -> str:
+        """Of the model alone."""
+        if self.contender.has_memory:
+            return f"{self.key}-{self.num_sub_keys}-sub-keys"
+        return self.key
+
+    @property
     def name(self) -> str:
         """Of its files."""
         parts = [self.key]
@@ -78,30 +85,24 @@ def main_trials(recipe: RecallRecipe) -> list[Trial]:
     ]
 
 
-def sweep_trials(recipe: RecallRecipe) -> list[Trial]:
-    """Returns the trials of the sweep, with the first seed.
+def sweep_series(recipe: RecallRecipe) -> list[list[Trial]]:
+    """Returns the trials of the sweep, those of each model in a list.
 
-    They are some of those of the comparison where the numbers are the same.
+    Each list goes from few facts to many, all with the first seed. Some of the
+    trials are those of the comparison.
     """
     if recipe.sweep == "none":
         return []
-    of_contenders = [
-        _trial(recipe, key, num_facts=number)
-        for number in recipe.sweep_facts
-        for key in recipe.contenders
+    models = [(key, recipe.num_sub_keys) for key in recipe.contenders]
+    if "resm" in recipe.contenders:
+        models += [("resm", size) for size in recipe.sweep_sub_keys]
+    return [
+        [
+            _trial(recipe, key, num_facts=number, num_sub_keys=size)
+            for number in sorted(recipe.sweep_facts)
+        ]
+        for key, size in dict.fromkeys(models)
     ]
-    of_tables = [
-        _trial(recipe, "resm", num_facts=number, num_sub_keys=size)
-        for size in recipe.sweep_sub_keys
-        for number in recipe.sweep_facts
-        if "resm" in recipe.contenders
-    ]
-    return list(dict.fromkeys(of_contenders + of_tables))
-
-
-def shown_trials(recipe: RecallRecipe) -> list[Trial]:
-    """Returns the trials of the comparison and of the sweep, each once."""
-    return list(dict.fromkeys(main_trials(recipe) + sweep_trials(recipe)))
 
 
 def _trial(recipe, key, *, seed=0, rates=None, num_facts=None, num_sub_keys=0):

@@ -8,23 +8,26 @@ import pytest
 
 from keras_pkm.runs.json_files import write_json
 from training.facts.random_facts import RandomFacts
-from training.knowledge import rate_grid
 from training.knowledge import step_times
+from training.knowledge import try_once
 from training.knowledge.contenders import CONTENDERS
 from training.knowledge.contenders import build_model
 from training.knowledge.contenders import width_of_as_many_parameters
+from training.knowledge.plan import plan_jobs
 from training.knowledge.rate_grid import find_rates
 from training.knowledge.rate_grid import tried_trials
 from training.knowledge.recall_directory import RecallDirectory
 from training.knowledge.recipe import parse_recipe
 from training.knowledge.step_times import StepTimes
 from training.knowledge.step_times import measure_table_times
+from training.knowledge.sweep import name_of_series
+from training.knowledge.sweep import tried_series
+from training.knowledge.sweep import try_series
 from training.knowledge.tables import make_tables
 from training.knowledge.trials import grid_trials
 from training.knowledge.trials import main_trials
 from training.knowledge.trials import rate_pairs
-from training.knowledge.trials import shown_trials
-from training.knowledge.trials import sweep_trials
+from training.knowledge.trials import sweep_series
 
 
 def recipe_of(flags=""):
@@ -33,7 +36,7 @@ def recipe_of(flags=""):
 
 def test_the_default_has_one_trial_of_each():
     recipe = recipe_of()
-    assert [trial.name for trial in shown_trials(recipe)] == [
+    assert [trial.name for trial in main_trials(recipe)] == [
         "plain-24000-facts-seed-0",
         "wide-time-24000-facts-seed-0",
         "resm-24000-facts-256-sub-keys-seed-0",
@@ -49,7 +52,7 @@ def test_the_proof_chooses_rates_with_another_seed():
         assert len(grid) == (6 if contender.has_memory else 3)
         seeds = {trial.seed for trial in grid}
         assert not seeds & {trial.seed for trial in main_trials(recipe)}
-    names = [trial.name for trial in shown_trials(recipe)]
+    names = [trial.name for trial in main_trials(recipe)]
     assert len(set(names)) == len(names) == 3 * 6
     assert recipe_of("--full --seeds 1").seeds == 1
 
@@ -74,7 +77,7 @@ def test_rates_are_tried_until_nothing_is_left_to_learn(
         learned.append(rates)
         return {"recall": recalls[len(learned) - 1]}
 
-    monkeypatch.setattr(rate_grid, "learn", fake_learn)
+    monkeypatch.setattr(try_once, "learn", fake_learn)
     assert find_rates(recipe, "resm") == {"rates": list(best)}
     assert learned == rate_pairs(recipe, "resm")[:tried]
     assert [t.rates for t in tried_trials(recipe, "resm")] == learned
@@ -87,17 +90,50 @@ def test_rates_are_tried_until_nothing_is_left_to_learn(
 
 def test_the_sweep_shares_trials_with_the_comparison():
     recipe = recipe_of("--facts 60000 --sweep facts")
-    trials = sweep_trials(recipe)
-    assert set(main_trials(recipe)) <= set(trials)
-    assert len(trials) == 5 * 3 + 5 * 3
-    assert len(shown_trials(recipe)) == len(trials)
+    main = main_trials(recipe)
+    sweep = {name_of_series(each): each for each in sweep_series(recipe)}
+    assert len(sweep) == 3 + 3
+    assert {len(series) for series in sweep.values()} == {5}
+    assert set(main) <= {trial for series in sweep.values() for trial in series}
+    jobs = {job.name: job for job in plan_jobs(recipe)}
+    directory = RecallDirectory(recipe.out)
+    for name, series in sweep.items():
+        shared = [trial for trial in series if trial in main]
+        assert len(shared) == (0 if series[0].num_sub_keys != 256 else 1)
+        needs = jobs[f"sweep-{name}"].needs
+        assert {RecallDirectory(recipe.out).trial(t) for t in shared} <= {
+            *needs
+        }
+
+
+def test_a_sweep_ends_once_a_model_knows_less_than_half(monkeypatch, tmp_path):
+    recipe = parse_recipe(
+        ["--out", str(tmp_path), "--facts", "8", "--sweep", "facts"]
+        + ["--sweep-facts", "4", "2", "8", "16", "--contenders", "plain"]
+    )
+    write_json(tmp_path / "step-times.json", {"widths": {}, "seconds": {}})
+    learned = []
+
+    def fake_learn(recipe, trial, times, rates):
+        learned.append(trial.num_facts)
+        return {"recall": {2: 0.9, 4: 0.6, 8: 0.4}[trial.num_facts]}
+
+    monkeypatch.setattr(try_once, "learn", fake_learn)
+    (series,) = sweep_series(recipe)
+    name = name_of_series(series)
+    assert try_series(recipe, name) == {"facts": [2, 4, 8]}
+    assert learned == [2, 4, 8]
+    assert [trial.num_facts for trial in tried_series(recipe)] == learned
+    # What is there is not trained again.
+    assert try_series(recipe, name) == {"facts": [2, 4, 8]}
+    assert learned == [2, 4, 8]
 
 
 def test_steps_follow_from_the_times():
     times = StepTimes({"wide-time": 99}, {"plain": 0.1, "resm-256": 0.2})
     recipe = recipe_of("--seconds 60 --contenders plain resm init-resm")
     stages = {
-        trial.key: times.stages(recipe, trial) for trial in shown_trials(recipe)
+        trial.key: times.stages(recipe, trial) for trial in main_trials(recipe)
     }
     assert stages["plain"] == [("ffn", 600, 0.1)]
     assert stages["resm"] == [("resm", 300, 0.2)]
@@ -107,7 +143,7 @@ def test_steps_follow_from_the_times():
     recipe = recipe_of("--steps 7 --contenders plain init-resm")
     steps = [
         [steps for _, steps, _ in times.stages(recipe, trial)]
-        for trial in shown_trials(recipe)
+        for trial in main_trials(recipe)
     ]
     assert steps == [[7], [4, 4]]
     assert times.width(recipe, "wide-time") == 99
