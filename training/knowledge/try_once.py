@@ -1,0 +1,26 @@
+"""Does a trial whose figures are not there yet."""
+
+from keras_pkm.runs.json_files import write_json
+from training.knowledge.learn import learn
+from training.knowledge.recall_directory import RecallDirectory
+from training.knowledge.recipe import RecallRecipe
+from training.knowledge.trials import Trial
+
+
+def try_once(
+    recipe: RecallRecipe, trial: Trial, rates: tuple[float, float]
+) -> dict:
+    """Returns a trial's figures. What was finished before is not repeated.
+
+    Args:
+        recipe: `RecallRecipe`.
+        trial: The trial.
+        rates: Its learning rates: of all but the memory values, and of these.
+    """
+    directory = RecallDirectory(recipe.out)
+    path = directory.trial(trial)
+    if not path.exists():
+        times = directory.read_step_times()
+        path.parent.mkdir(exist_ok=True)
+        write_json(path, learn(recipe, trial, times, rates))
+    return directory.read_trial(trial)
