@@ -16,18 +16,22 @@ def add_memory(
     memory_layers: Iterable[int],
     memory: dict[str, Any] | None = None,
     initial_scale: float = 0.0,
+    memory_block: str = "serial",
 ) -> keras_hub.models.Backbone | keras_hub.models.Task:
     """Adds memories to any language model of KerasHub: the paper's "+Init".
 
-    The model computes at first what it computed before. It is of a subclass of
-    its class, so that whatever its class can do, such as `generate`, it can do,
-    too, and the presets that it saves are loaded by the same `from_preset`,
-    after `import keras_pkm`. Tasks train under `tf.distribute`, and by default
-    with `keras_pkm.optimizers.PKMAdam`.
+    Unless `initial_scale` or `memory_block` says otherwise, the new model
+    initially computes exactly what the plain one does. Its class is a subclass
+    of the plain model's class: it has the same methods, such as `generate`,
+    and its presets are loaded by the same `from_preset`, after
+    `import keras_pkm`. Tasks train under `tf.distribute`, and by default with
+    `keras_pkm.optimizers.PKMAdam`.
 
-    For BERT, DistilBERT and RoBERTa, see `keras_pkm.models.PKMBertBackbone`
-    first: there a memory is beside a feed-forward network, or in place of it,
-    as in the paper.
+    For BERT, DistilBERT and RoBERTa, consider first
+    `keras_pkm.models.PKMBertBackbone` and its siblings. They have the paper's
+    blocks, and the commands in `training/` work with them. For other encoders
+    that are built of `keras_hub.layers.TransformerEncoder`, such as ELECTRA
+    and XLM-RoBERTa, `memory_block` chooses these blocks.
 
     Args:
         model: `keras_hub.models.Backbone`, or a task, which is a
@@ -36,14 +40,24 @@ def add_memory(
         memory_layers: tuple of int. The Transformer blocks that get a memory,
             counted from 1.
         memory: optional dict. Keyword arguments of
-            `keras_pkm.layers.ProductKeyMemory`; queries are normalized by
-            `"layer"` if it does not say otherwise. Defaults to none.
-        initial_scale: float. What each memory's output is scaled by at first.
+            `keras_pkm.layers.ProductKeyMemory`. With `"serial"`, queries are
+            normalized by `"layer"` if it does not say otherwise. Defaults to
+            none.
+        initial_scale: float. Initial factor of each serial memory's output.
             Defaults to `0`.
+        memory_block: `"serial"` adds a memory behind each of the blocks.
+            `"resm"` adds it beside the block's feed-forward network, and
+            `"pkm"` replaces that by it, as in the paper. Defaults to
+            `"serial"`.
 
     Returns:
         A `keras_pkm.models.MemoryBackbone`, or a task around one. It shares
         its layers and weights with `model`. The head of a task is a copy.
+
+    Raises:
+        ValueError: the model has no Transformer blocks, or has a memory
+            already; a layer's number is out of range; or a block does not
+            suit `memory_block`.
 
     Example:
 
@@ -72,7 +86,7 @@ def add_memory(
     """
     if isinstance(model, KINDS):
         backbone = add_memory(
-            model.backbone, memory_layers, memory, initial_scale
+            model.backbone, memory_layers, memory, initial_scale, memory_block
         )
         return _around(backbone, model)
     if not isinstance(model, keras_hub.models.Backbone):
@@ -82,7 +96,7 @@ def add_memory(
             f"Received: a `{type(model).__name__}`."
         )
     return backbone_class(type(model))(
-        model, memory_layers, memory, initial_scale
+        model, memory_layers, memory, initial_scale, memory_block
     )
 
 

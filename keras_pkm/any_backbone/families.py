@@ -73,17 +73,24 @@ def register_families() -> None:
 
     Presets and files contain their names.
     """
+    # Some families, such as ELECTRA, have no tasks.
+    for plain_cls in _families_own(keras_hub.models.Backbone):
+        backbone_class(plain_cls)
     for kind in KINDS:
-        for plain_cls in set(_subclasses(kind)):
-            if plain_cls.__module__.startswith("keras_hub."):
+        for plain_cls in _families_own(kind):
+            if plain_cls.backbone_cls is not None:
                 task_class(plain_cls)
 
 
+def _families_own(cls: type[Any]) -> set[type[Any]]:
+    """The classes of KerasHub's families below one."""
+    found = set(_subclasses(cls))
+    return {each for each in found if each.__module__.startswith("keras_hub.")}
+
+
 def _subclasses(cls: type[Any]) -> Iterator[type[Any]]:
-    """All classes below one that are made for a class of backbones."""
     for each in cls.__subclasses__():
-        if each.backbone_cls is not None:
-            yield each
+        yield each
         yield from _subclasses(each)
 
 

@@ -7,16 +7,24 @@ from typing import Self
 import keras
 import keras_hub
 
+from keras_pkm.any_backbone.parallel_block import make_parallel_block
 from keras_pkm.layers.memory_block import MemoryBlock
 from keras_pkm.layers.memory_layers import check_memory_layers
+from keras_pkm.ops.arguments import one_of
+
+#: Where a memory can stand: behind a block, or inside it.
+MEMORY_BLOCKS = ("serial", "resm", "pkm")
 
 
 class MemoryBackbone(keras_hub.models.Backbone):
     """A backbone of KerasHub, some of whose Transformer blocks have a memory.
 
-    Each of these blocks is followed by a memory that is added to its output,
-    see `keras_pkm.layers.MemoryBlock`. All of the plain backbone stays as it
-    is, and its layers and weights are shared with it. Whatever the plain
+    By default, each of these blocks is followed by a memory whose output is
+    added to the block's, see `keras_pkm.layers.MemoryBlock`. Encoders that are
+    built of `keras_hub.layers.TransformerEncoder`, such as ELECTRA, can have
+    their memories inside the blocks instead, see
+    `keras_pkm.layers.PKMTransformerEncoder`. The plain backbone does not
+    change, and its layers and weights are shared with it. Whatever the plain
     backbone has, such as `hidden_dim` and `embeddings`, this one has, too, so
     that the tasks of its family take it.
 
@@ -27,16 +35,21 @@ class MemoryBackbone(keras_hub.models.Backbone):
         backbone: `keras_hub.models.Backbone` with `transformer_layers`, plain.
         memory_layers: tuple of int. The blocks with a memory, counted from 1.
         memory: optional dict. Keyword arguments of
-            `keras_pkm.layers.ProductKeyMemory`; queries are normalized by
-            `"layer"` if it does not say otherwise. Defaults to none.
-        initial_scale: float. What each memory's output is scaled by at first.
+            `keras_pkm.layers.ProductKeyMemory`. With `"serial"`, queries are
+            normalized by `"layer"` if it does not say otherwise. Defaults to
+            none.
+        initial_scale: float. Initial factor of each serial memory's output.
             With `0`, its default, the model starts exactly as the plain one.
+        memory_block: `"serial"`, behind a block; `"resm"`, beside its
+            feed-forward network; or `"pkm"`, in the place of that. Defaults
+            to `"serial"`.
         **kwargs: `name` and `trainable`.
 
     Attributes:
         plain_backbone: The backbone without memory.
         transformer_layers: list of its blocks; those with a memory are
-            `keras_pkm.layers.MemoryBlock`.
+            `keras_pkm.layers.MemoryBlock` or
+            `keras_pkm.layers.PKMTransformerEncoder`.
 
     Example:
 
@@ -74,17 +87,28 @@ class MemoryBackbone(keras_hub.models.Backbone):
         memory_layers: Iterable[int],
         memory: dict[str, Any] | None = None,
         initial_scale: float = 0.0,
+        memory_block: str = "serial",
         **kwargs: Any,
     ):
         blocks = _blocks(backbone)
         memory_layers = check_memory_layers(memory_layers, len(blocks))
-        with_memory = {
-            id(blocks[number - 1]): MemoryBlock(
-                blocks[number - 1],
-                memory,
-                initial_scale,
-                name=f"{blocks[number - 1].name}_with_memory",
+        one_of("memory_block", memory_block, MEMORY_BLOCKS)
+        if initial_scale and memory_block != "serial":
+            raise ValueError(
+                '`initial_scale` must be 0 unless `memory_block="serial"`, '
+                "because other memories have no scale. Received: "
+                f"initial_scale={initial_scale!r}, "
+                f"memory_block={memory_block!r}."
             )
+
+        def add_to(block: keras.layers.Layer) -> keras.layers.Layer:
+            name = f"{block.name}_with_memory"
+            if memory_block == "serial":
+                return MemoryBlock(block, memory, initial_scale, name=name)
+            return make_parallel_block(block, memory_block, memory, name)
+
+        with_memory = {
+            id(blocks[number - 1]): add_to(blocks[number - 1])
             for number in memory_layers
         }
         accesses: dict[int, Any] = {}
@@ -113,6 +137,7 @@ class MemoryBackbone(keras_hub.models.Backbone):
         self.memory_layers = memory_layers
         self.memory = dict(memory or {})
         self.initial_scale = initial_scale
+        self.memory_block = memory_block
 
         # === Functional Model ===
         self._accesses = {
@@ -198,6 +223,7 @@ class MemoryBackbone(keras_hub.models.Backbone):
             "memory_layers": list(self.memory_layers),
             "memory": dict(self.memory),
             "initial_scale": self.initial_scale,
+            "memory_block": self.memory_block,
         }
 
     @classmethod

@@ -7,6 +7,7 @@ import keras_hub
 import tensorflow as tf
 
 from keras_pkm.layers.attention_mask import merge_masks
+from keras_pkm.layers.fresh_initializer import fresh_initializer
 from keras_pkm.layers.product_key_memory import ProductKeyMemory
 from keras_pkm.ops.arguments import positive_int
 
@@ -118,43 +119,48 @@ class PKMTransformerEncoder(keras_hub.layers.TransformerEncoder):
                 f"Received: num_heads={self.num_heads}, "
                 f"inputs_shape={inputs_shape}."
             )
+        # A plain encoder's sublayers may be there already, to be shared.
+        if not hasattr(self, "_self_attention_layer"):
+            self._build_sublayers(inputs_shape, dim)
+        if self.product_key_memory is not None:
+            self.product_key_memory.build(inputs_shape)
+        self.built = True
+
+    def _build_sublayers(self, shape: tuple[int | None, ...], dim: int) -> None:
         self._self_attention_layer = keras.layers.MultiHeadAttention(
             num_heads=self.num_heads,
             key_dim=dim // self.num_heads,
             dropout=self.dropout,
-            kernel_initializer=_clone(self.kernel_initializer),
-            bias_initializer=_clone(self.bias_initializer),
+            kernel_initializer=fresh_initializer(self.kernel_initializer),
+            bias_initializer=fresh_initializer(self.bias_initializer),
             dtype=self.dtype_policy,
             name="self_attention_layer",
         )
-        self._self_attention_layer.build(inputs_shape, inputs_shape)
+        self._self_attention_layer.build(shape, shape)
         self._self_attention_layer_norm = self._layer_norm(
             "self_attention_layer_norm"
         )
-        self._self_attention_layer_norm.build(inputs_shape)
+        self._self_attention_layer_norm.build(shape)
         self._self_attention_dropout = self._dropout("self_attention_dropout")
 
         self._feedforward_layer_norm = self._layer_norm(
             "feedforward_layer_norm"
         )
-        self._feedforward_layer_norm.build(inputs_shape)
+        self._feedforward_layer_norm.build(shape)
         if self._uses_ffn:
             self._feedforward_intermediate_dense = self._dense(
                 self.intermediate_dim,
                 "feedforward_intermediate_dense",
                 activation=self.activation,
             )
-            self._feedforward_intermediate_dense.build(inputs_shape)
+            self._feedforward_intermediate_dense.build(shape)
             self._feedforward_output_dense = self._dense(
                 dim, "feedforward_output_dense"
             )
             self._feedforward_output_dense.build(
-                (*inputs_shape[:-1], self.intermediate_dim)
+                (*shape[:-1], self.intermediate_dim)
             )
             self._feedforward_dropout = self._dropout("feedforward_dropout")
-        if self.product_key_memory is not None:
-            self.product_key_memory.build(inputs_shape)
-        self.built = True
 
     def _dense(
         self, units: int, name: str, activation: Any = None
@@ -162,8 +168,8 @@ class PKMTransformerEncoder(keras_hub.layers.TransformerEncoder):
         return keras.layers.Dense(
             units,
             activation=activation,
-            kernel_initializer=_clone(self.kernel_initializer),
-            bias_initializer=_clone(self.bias_initializer),
+            kernel_initializer=fresh_initializer(self.kernel_initializer),
+            bias_initializer=fresh_initializer(self.bias_initializer),
             dtype=self.dtype_policy,
             name=name,
         )
@@ -289,12 +295,5 @@ class PKMTransformerEncoder(keras_hub.layers.TransformerEncoder):
             )
 
     def get_config(self) -> dict[str, Any]:
-        mine = {"block": self.block, "memory": dict(self.memory)}
-        return {**super().get_config(), **mine}
-
-
-def _clone(initializer: Any) -> Any:
-    """A fresh copy: an initializer called twice gives the same numbers."""
-    if not isinstance(initializer, keras.initializers.Initializer):
-        return initializer
-    return initializer.__class__.from_config(initializer.get_config())
+        config = super().get_config()
+        return {**config, "block": self.block, "memory": dict(self.memory)}

@@ -45,6 +45,7 @@ OTHERS = {
         head_dim=8,
     ),
     "Roberta": lambda: _hub.RobertaBackbone(50, *_SIZES, **_LONGEST),
+    "XLMRoberta": lambda: _hub.XLMRobertaBackbone(50, *_SIZES, **_LONGEST),
 }
 ALL = {**CAUSAL, **OTHERS}
 

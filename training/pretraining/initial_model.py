@@ -71,12 +71,14 @@ def recipe_of_initial_model(
     decided = {name: getattr(backbone, name) for name in _SIZES}
     decided["backbone"] = initial.family.name
     if getattr(backbone, "memory_outputs", None):
+        block = backbone.memory_block
         memory = backbone.transformer_layers[
             backbone.memory_layers[0] - 1
         ].product_key_memory.get_config()
         decided.update(
             memory_layers=backbone.memory_layers,
-            memory_block=getattr(backbone, "memory_block", "resm"),
+            # Of causal models, --memory-block resm is a memory behind a block.
+            memory_block="resm" if block == "serial" else block,
             num_sub_keys=memory["num_sub_keys"],
             memory_heads=memory["num_heads"],
             memory_top_k=memory["top_k"],

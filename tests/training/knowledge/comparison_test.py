@@ -101,9 +101,7 @@ def test_the_sweep_shares_trials_with_the_comparison():
         shared = [trial for trial in series if trial in main]
         assert len(shared) == (0 if series[0].num_sub_keys != 256 else 1)
         needs = jobs[f"sweep-{name}"].needs
-        assert {RecallDirectory(recipe.out).trial(t) for t in shared} <= {
-            *needs
-        }
+        assert {directory.trial(trial) for trial in shared} <= {*needs}
 
 
 def test_a_sweep_ends_once_a_model_knows_less_than_half(monkeypatch, tmp_path):

@@ -1,0 +1,60 @@
+"""A memory inside one of KerasHub's encoder layers, as in the paper."""
+
+from typing import Any
+
+import keras
+import keras_hub
+
+from keras_pkm.layers.pkm_transformer_encoder import PKMTransformerEncoder
+
+# The sublayers of `keras_hub.layers.TransformerEncoder`.
+_SUBLAYERS = (
+    "_self_attention_layer",
+    "_self_attention_layer_norm",
+    "_self_attention_dropout",
+    "_feedforward_layer_norm",
+    "_feedforward_intermediate_dense",
+    "_feedforward_output_dense",
+    "_feedforward_dropout",
+)
+
+
+def make_parallel_block(
+    encoder: keras.layers.Layer,
+    memory_block: str,
+    memory: dict[str, Any] | None,
+    name: str,
+) -> PKMTransformerEncoder:
+    """Returns an encoder layer with a memory beside or for its FFN.
+
+    It shares the sublayers of a plain encoder layer, and therefore its weights.
+
+    Args:
+        encoder: built `keras_hub.layers.TransformerEncoder`.
+        memory_block: `"resm"` or `"pkm"`.
+        memory: optional dict. Keyword arguments of
+            `keras_pkm.layers.ProductKeyMemory`.
+        name: The name of the new layer.
+
+    Raises:
+        ValueError: the layer is of another class.
+    """
+    # A subclass may compute something else.
+    if type(encoder) is not keras_hub.layers.TransformerEncoder:
+        raise ValueError(
+            f'`memory_block="{memory_block}"` needs blocks of the class '
+            "`keras_hub.layers.TransformerEncoder`, such as those of BERT, "
+            f"ELECTRA and XLM-RoBERTa. Received: '{encoder.name}', a "
+            f'`{type(encoder).__name__}`. Use `memory_block="serial"`.'
+        )
+    config = {**encoder.get_config(), "name": name}
+    block = PKMTransformerEncoder.from_config(
+        {**config, "block": memory_block, "memory": memory}
+    )
+    for sublayer in _SUBLAYERS:
+        # A memory in the place of the FFN leaves the FFN's layers out.
+        if memory_block == "resm" or sublayer not in _SUBLAYERS[-3:]:
+            setattr(block, sublayer, getattr(encoder, sublayer))
+    width = encoder._self_attention_layer_norm.gamma.shape[-1]
+    block.build((None, None, width))
+    return block

@@ -1,0 +1,105 @@
+"""The paper's blocks in encoders that have no class of ours."""
+
+import keras
+import keras_hub
+import numpy as np
+import pytest
+
+import keras_pkm
+from tests.any_backbone.tiny_families import MEMORY
+from tests.any_backbone.tiny_families import inputs_of
+from tests.any_backbone.tiny_families import make_plain
+
+SIZES = (50, 2, 2, 16, 32)
+FAMILIES = ["Electra", pytest.param("XLMRoberta", marks=pytest.mark.slow)]
+
+
+def arrays(outputs):
+    return [np.asarray(each) for each in keras.tree.flatten(outputs)]
+
+
+@pytest.mark.parametrize("block", ["resm", "pkm"])
+def test_equals_our_own_backbone(block):
+    """The same blocks of a BERT, with the same weights."""
+    plain = keras_hub.models.BertBackbone(*SIZES, dropout=0.0)
+    found = keras_pkm.models.add_memory(plain, (2,), MEMORY, memory_block=block)
+    expected = keras_pkm.models.PKMBertBackbone.from_backbone(
+        plain, memory_layers=(2,), memory_block=block, memory=MEMORY
+    )
+    ours = {
+        each.path.replace("layer_1_with_memory", "layer_1"): each
+        for each in found.weights
+    }
+    assert ours.keys() == {each.path for each in expected.weights}
+    for weight in expected.weights:
+        weight.assign(ours[weight.path])
+    inputs = inputs_of(plain)
+    for a, b in zip(arrays(found(inputs)), arrays(expected(inputs))):
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_memory_of_zeros_is_the_plain_model(family):
+    plain = make_plain(family)
+    model = keras_pkm.models.add_memory(
+        plain, (1, 2), MEMORY, memory_block="resm"
+    )
+    inputs = inputs_of(plain)
+    started = arrays(model(inputs))
+    for layer in model.transformer_layers:
+        values = layer.product_key_memory.memory_values
+        values.assign(keras.ops.zeros_like(values))
+    plain_outputs = arrays(plain(inputs))
+    for a, b in zip(arrays(model(inputs)), plain_outputs):
+        np.testing.assert_array_equal(a, b)
+    assert any((a != b).any() for a, b in zip(started, plain_outputs))
+    # The plain backbone's weights are the model's own.
+    shared = {id(weight) for weight in plain.weights}
+    assert shared <= {id(weight) for weight in model.weights}
+
+
+@pytest.mark.parametrize("block", ["resm", "pkm"])
+def test_presets(block, tmp_path):
+    model = keras_pkm.models.add_memory(
+        make_plain("Electra"), (2,), MEMORY, memory_block=block
+    )
+    model.save_to_preset(str(tmp_path))
+    loaded = keras_hub.models.Backbone.from_preset(str(tmp_path))
+    assert loaded.memory_block == block
+    inputs = inputs_of(model)
+    for a, b in zip(arrays(model(inputs)), arrays(loaded(inputs))):
+        np.testing.assert_array_equal(a, b)
+    assert loaded.memory_outputs.keys() == {2}
+
+
+def test_lora_reaches_the_shared_layers():
+    model = keras_pkm.models.add_memory(
+        make_plain("Electra"), (2,), MEMORY, memory_block="resm"
+    )
+    model.enable_lora(2)
+    lora = [
+        each.path
+        for each in model.trainable_variables
+        if "lora_kernel" in each.path
+    ]
+    # Queries and values of both blocks have two matrices each.
+    assert len(lora) == 8
+
+
+@pytest.mark.parametrize(
+    "family, arguments, message",
+    [
+        ("GPT2", {"memory_block": "resm"}, 'Use `memory_block="serial"`'),
+        ("Electra", {"memory_block": "ffn"}, '"serial" or "resm" or "pkm"'),
+        (
+            "Electra",
+            {"memory_block": "pkm", "initial_scale": 1.0},
+            "`initial_scale` must be 0 unless",
+        ),
+    ],
+)
+def test_mistakes(family, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        keras_pkm.models.add_memory(
+            make_plain(family), (1,), MEMORY, **arguments
+        )
