@@ -71,6 +71,24 @@ def test_to_the_end(here, tmp_path, capsys):
     assert "--facts was 64, now 65" in capsys.readouterr().err
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("text", [False, True])
+def test_a_causal_model(text, here, tmp_path):
+    facts = tmp_path / "facts.tsv"
+    facts.write_text("Oslo\tis in\tNorway\nParis\tis in\tFrance\n")
+    args = f"--out {tmp_path / 'a'} --objective causal {SIZES} "
+    args += "--learning-rates 0.01 --memory-learning-rates 0.02 "
+    if text:
+        args += f"--facts {facts} --contenders resm --steps 40"
+    else:
+        args += "--facts 64 --contenders plain init-resm --steps 150"
+    assert recall.main(args.split()) == 0
+    found = json.loads((tmp_path / "a" / "report.json").read_text())
+    for key, model in found["contenders"].items():
+        assert model["recall"] > 0.9, key
+        assert ("ablated" in model["seeds"][0]) == (key != "plain")
+
+
 def test_a_file_of_facts(here, tmp_path):
     facts = tmp_path / "facts.tsv"
     towns = "Oslo Norway, Paris France, Rome Italy, Lima Peru, Riga Latvia"
@@ -99,6 +117,7 @@ def test_a_file_of_facts(here, tmp_path):
         ("--memory-layers", "--memory-layers must be at least one"),
         ("--seconds 0", "--seconds must be above 0"),
         ("--learning-rates -1", "--learning-rates must be at least 0"),
+        ("--objective causal --contenders pkm", "--contenders must be without"),
         ("--contenders plain plain", "--contenders must be at least one, each"),
     ],
 )

@@ -2,18 +2,26 @@
 
 import pathlib
 
+import keras_hub
+
 from keras_pkm.runs.user_error import UserError
 from training.facts.fact_batches import Facts
 from training.facts.fact_file import read_fact_file
 from training.facts.random_facts import RandomFacts
 from training.facts.text_facts import TextFacts
 from training.facts.unicode_names import unicode_names
+from training.text.byte_pairs import train_byte_pairs
 from training.text.word_pieces import make_tokenizer
 from training.text.word_pieces import train_vocabulary
 
 
 def open_facts(
-    source: str, *, values: int, relations: int, vocabulary_size: int
+    source: str,
+    *,
+    values: int,
+    relations: int,
+    vocabulary_size: int,
+    causal: bool = False,
 ) -> Facts:
     """Returns facts.
 
@@ -23,13 +31,18 @@ def open_facts(
         relations: Relations of each subject of random facts.
         vocabulary_size: Size of the vocabulary that is trained for facts which
             are text.
+        causal: Whether a causal model is to learn them, from byte pairs where
+            they are text. Defaults to `False`, a masked one.
 
     Raises:
         UserError: there are not as many, or a file cannot be used.
     """
     if source.isdecimal():
         return RandomFacts(
-            num_facts=int(source), num_values=values, num_relations=relations
+            num_facts=int(source),
+            num_values=values,
+            num_relations=relations,
+            causal=causal,
         )
     if source == "unicode":
         facts = unicode_names()
@@ -41,7 +54,11 @@ def open_facts(
                 f"of facts, received '{source}', which does not exist"
             )
         facts = read_fact_file(path)
-    vocabulary = train_vocabulary(
-        (fact.text for fact in facts), vocabulary_size, progress=False
-    )
+    texts = (fact.text for fact in facts)
+    if causal:
+        kind = keras_hub.tokenizers.GPT2Tokenizer
+        return TextFacts(
+            facts, train_byte_pairs(texts, vocabulary_size, kind, False)
+        )
+    vocabulary = train_vocabulary(texts, vocabulary_size, progress=False)
     return TextFacts(facts, make_tokenizer(vocabulary))

@@ -29,6 +29,8 @@ class RandomFacts:
         name_length: int. Tokens of a name. Defaults to `3`.
         name_tokens: int. Tokens that names are made of. Defaults to `128`.
         seed: int. Defaults to `0`.
+        causal: bool. Whether the inputs are those of a causal model. Defaults
+            to `False`, a masked one's.
 
     Raises:
         UserError: there are not as many names.
@@ -45,6 +47,7 @@ class RandomFacts:
     name_length: int = 3
     name_tokens: int = 128
     seed: int = 0
+    causal: bool = False
 
     def __post_init__(self):
         most = self._num_names * self.num_relations
@@ -71,8 +74,8 @@ class RandomFacts:
 
     @property
     def sequence_length(self) -> int:
-        """Tokens of `[CLS] name relation [MASK] [SEP]`."""
-        return self.name_length + 4
+        """Tokens of `[CLS] name relation [MASK] [SEP]`, or of its start."""
+        return self.name_length + (2 if self.causal else 4)
 
     @property
     def bits(self) -> float:
@@ -103,7 +106,8 @@ class RandomFacts:
 
         Returns:
             int32 tensor of shape `(batch, sequence_length)`:
-            `[CLS] name relation [MASK] [SEP]`.
+            `[CLS] name relation [MASK] [SEP]`, of which a causal model reads
+            `[CLS] name relation`.
         """
         name = tf.raw_ops.RandomIndexShuffle(
             index=facts // self.num_relations,
@@ -115,6 +119,8 @@ class RandomFacts:
         relation = facts % self.num_relations + self.name_tokens
         tokens = tf.concat([name, relation[:, None]], axis=1) + _SPECIAL
         tokens = tf.pad(tokens, [[0, 0], [1, 0]], constant_values=START)
+        if self.causal:
+            return tf.cast(tokens, "int32")
         tokens = tf.pad(tokens, [[0, 0], [0, 1]], constant_values=MASK)
         tokens = tf.pad(tokens, [[0, 0], [0, 1]], constant_values=END)
         return tf.cast(tokens, "int32")
@@ -122,7 +128,7 @@ class RandomFacts:
     def examples_of(
         self, facts: tf.Tensor
     ) -> tuple[dict[str, tf.Tensor], tf.Tensor, tf.Tensor]:
-        """Returns features, labels and weights of a masked-LM task.
+        """Returns features, labels and weights of a language model's task.
 
         Args:
             facts: int64 tensor of shape `(batch,)`, their indices.
@@ -130,9 +136,23 @@ class RandomFacts:
         Returns:
             Features as `keras_hub.models.BertMaskedLM` takes them, the ids of
             the values' tokens, int32 `(batch, 1)`, and weights of 1, float32.
+            For a causal model, features as `keras_hub.models.CausalLM` takes
+            them, the next token of each, and weights that are 1 where this is
+            the value, and 0 elsewhere.
         """
         tokens = self.inputs_of(facts)
         labels = self.first_value + self.values_of(facts)[:, None]
+        if self.causal:
+            labels = tf.concat([tokens[:, 1:], labels], axis=1)
+            weights = tf.one_hot(
+                tf.fill(tf.shape(facts), self.sequence_length - 1),
+                self.sequence_length,
+            )
+            features = {
+                "token_ids": tokens,
+                "padding_mask": tf.ones_like(tokens),
+            }
+            return features, labels, weights
         features = {
             "token_ids": tokens,
             "segment_ids": tf.zeros_like(tokens),

@@ -5,19 +5,20 @@ import math
 from typing import Literal
 
 import keras
+import keras_hub
 
 from keras_pkm.layers.find_memories import find_memories
-from keras_pkm.models import PKMBertBackbone
-from keras_pkm.models import PKMBertMaskedLM
 from keras_pkm.runs.user_error import UserError
 from keras_pkm.trainers.freezing import freeze_pooler
 from training.facts.fact_batches import Facts
 from training.fitting.optimizer import make_optimizer
 from training.knowledge.recipe import RecallRecipe
+from training.loading.families import family_named
 
 _TOKENS_STDDEV = 0.1
 _STRONGER = ("value/kernel", "attention_output/kernel")
 _ATTENTION_GAIN = 2.0
+_FAMILIES = {"masked": "bert", "causal": "gpt2"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,8 +67,8 @@ def build_model(
     intermediate_dim: int,
     num_sub_keys: int,
     seed: int,
-) -> PKMBertMaskedLM:
-    """Builds a masked-LM task with fresh weights.
+) -> keras_hub.models.Task:
+    """Builds a language model with fresh weights.
 
     Args:
         recipe: `RecallRecipe`.
@@ -78,14 +79,17 @@ def build_model(
         seed: Of the weights.
     """
     keras.utils.set_random_seed(seed)
-    backbone = PKMBertBackbone(
-        vocabulary_size=facts.vocabulary_size,
-        num_layers=recipe.num_layers,
-        num_heads=recipe.num_heads,
-        hidden_dim=recipe.hidden_dim,
-        intermediate_dim=intermediate_dim,
-        dropout=0.0,
-        max_sequence_length=facts.sequence_length,
+    family = family_named(_FAMILIES[recipe.objective])
+    model = family.make_task(
+        {
+            "vocabulary_size": facts.vocabulary_size,
+            "num_layers": recipe.num_layers,
+            "num_heads": recipe.num_heads,
+            "hidden_dim": recipe.hidden_dim,
+            "intermediate_dim": intermediate_dim,
+            "dropout": 0.0,
+            "max_sequence_length": facts.sequence_length,
+        },
         memory_layers=() if block == "ffn" else recipe.memory_layers,
         memory_block=block,
         memory={
@@ -95,8 +99,7 @@ def build_model(
             "key_dim": recipe.memory_key_dim,
         },
     )
-    freeze_pooler(backbone)
-    model = PKMBertMaskedLM(backbone)
+    freeze_pooler(model.backbone)
     _draw_first_weights(model)
     return model
 
@@ -125,7 +128,7 @@ def check_sizes(recipe: RecallRecipe) -> None:
         raise UserError(f"the sizes must fit together: {error}") from error
 
 
-def _draw_first_weights(model: PKMBertMaskedLM) -> None:
+def _draw_first_weights(model: keras_hub.models.Task) -> None:
     """Draws first weights for a narrow model, in place of BERT's.
 
     BERT's deviation of 0.02 is made for a width of 768. In a narrow model so

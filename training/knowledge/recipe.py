@@ -52,6 +52,10 @@ class RecallRecipe:
 
     # --- Contenders ---
 
+    # What learns the facts: a BERT that predicts a masked value, or a GPT-2
+    # that predicts the value as the next token (causal). The memory of a GPT-2
+    # stands behind the layer; there is no pkm then.
+    objective: Literal["masked", "causal"] = "masked"
     # The models to compare. wide-time is the plain one, widened to ResM's step
     # time; wide-parameters is widened to its parameters; init-resm is plain for
     # the first half of its time.
@@ -148,6 +152,7 @@ class RecallRecipe:
             values=self.values,
             relations=self.relations,
             vocabulary_size=self.vocabulary_size,
+            causal=self.objective == "causal",
         )
 
     @property
@@ -184,6 +189,10 @@ class RecallRecipe:
         for name in ("learning_rates", "memory_learning_rates"):
             if min(getattr(self, name)) < 0:
                 raise out_of_range(self, name, "at least 0")
+        if self.objective == "causal" and "pkm" in self.contenders:
+            raise out_of_range(
+                self, "contenders", "without pkm with --objective causal"
+            )
         if self.sweep == "facts" and not self.has_random_facts:
             raise UserError(
                 f"--sweep facts needs random facts, received --facts "

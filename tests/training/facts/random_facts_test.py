@@ -40,6 +40,18 @@ def test_inputs(drawn):
     assert len(np.unique(names, axis=0)) == -(-FACTS.num_facts // 3)
 
 
+def test_a_causal_model_reads_what_stands_before_the_value(drawn):
+    facts = dataclasses.replace(FACTS, causal=True)
+    indices = tf.range(100, dtype=tf.int64)
+    features, labels, weights = facts.examples_of(indices)
+    inputs, values = (each[:100] for each in drawn)
+    assert facts.sequence_length == 5
+    np.testing.assert_array_equal(features["token_ids"], inputs[:, :5])
+    np.testing.assert_array_equal(labels[:, :-1], inputs[:, 1:5])
+    np.testing.assert_array_equal(labels[:, -1], facts.first_value + values)
+    np.testing.assert_array_equal(weights, [[0, 0, 0, 0, 1]] * 100)
+
+
 def chi_square(counts):
     expected = counts.sum() / counts.size
     return ((counts - expected) ** 2 / expected).sum()
