@@ -1,10 +1,13 @@
-"""Repeats the paper's comparison: six models, trained, measured, fine-tuned.
+"""Repeats a paper's comparison: trains, measures and fine-tunes its models.
 
     python training/reproduce.py --out comparison
+    python training/reproduce.py --out depths --paper lample
 
-trains them at laptop size on the documentation that comes with Python, and
-writes a report with the paper's tables and figures beside. The same command
-goes on where it was stopped.
+The first trains the models of Kim and Jung (2020) at laptop size on the
+documentation that comes with Python, and writes a report with the paper's
+tables and figures beside ours. The second compares memories in one, two and
+three layers of a GPT-2 with deeper and wider models, as Lample et al. (2019)
+do. The same command resumes a comparison that was stopped.
 """
 
 import pathlib
@@ -20,7 +23,6 @@ if __name__ == "__main__":
 import tyro
 
 from training.commands.command_line import run_until_stopped
-from training.commands.recipe_checks import check_numbers
 from training.commands.run_jobs import run_jobs
 from training.reproduction.comparison_directory import ComparisonDirectory
 from training.reproduction.inputs import check_inputs
@@ -48,7 +50,7 @@ def reproduce(recipe: ReproductionRecipe) -> dict:
         RunError: one of the commands failed.
         Interrupted: a signal came.
     """
-    check_numbers(recipe, seeds=1, fine_tuning_seeds=1, steps=1, processes=1)
+    recipe.check()
     directory = ComparisonDirectory(recipe.out)
     with directory.hold(recipe):
         check_inputs(recipe)

@@ -10,20 +10,7 @@ from training.measuring.paired_bootstrap import Difference
 from training.measuring.paired_bootstrap import paired_difference
 from training.pretraining.logs import read_staleness
 from training.reproduction.comparison_directory import ComparisonDirectory
-from training.reproduction.recipe import MODELS
 from training.reproduction.recipe import ReproductionRecipe
-
-# The paper's: the first has the lower perplexity. The last two are what memory
-# brings to a model that is trained on.
-PERPLEXITY_ORDER = (
-    *(("f", "e"), ("e", "c"), ("f", "d"), ("d", "b"), ("b", "a")),
-    *(("f", "b"), ("e", "b")),
-)
-# The first has the higher top-1 usage in the lower memory layer.
-USAGE_ORDER = (("f", "e"), ("e", "d"), ("d", "c"))
-# The first has the higher perplexity when the memory was just added (figure 3).
-# ResM' and PKM are about the same then: a fresh feed-forward adds very little.
-FIRST_ORDER = (("e", "f"), ("g", "f"))
 
 
 def collect_figures(recipe: ReproductionRecipe) -> dict:
@@ -33,18 +20,21 @@ def collect_figures(recipe: ReproductionRecipe) -> dict:
         A dict as JSON takes it, with `"models"`, `"orderings"` and
         `"fine_tuning"`.
     """
+    paper = recipe.compared
     models = {
         key: {
             "title": model.title,
+            "in_table": model.in_table,
             "steps": recipe.size.steps * (2 if model.goes_on else 1),
             "seeds": [
                 _measured(recipe, seed, key) for seed in recipe.seeds_of(key)
             ],
         }
-        for key, model in MODELS.items()
+        for key, model in recipe.models.items()
     }
     return {
         "recipe": {
+            "paper": paper.title,
             "scale": "quick" if recipe.quick else recipe.scale,
             "steps": recipe.size.steps,
             "corpus": recipe.corpus,
@@ -53,14 +43,17 @@ def collect_figures(recipe: ReproductionRecipe) -> dict:
         },
         "models": models,
         "orderings": [
-            *(_perplexity_ordering(recipe, *pair) for pair in PERPLEXITY_ORDER),
+            *(
+                _perplexity_ordering(recipe, *pair)
+                for pair in paper.perplexity_order
+            ),
             *(
                 order_models("use", "top-1 use, lower layer", models, *pair)
-                for pair in USAGE_ORDER
+                for pair in paper.usage_order
             ),
             *(
                 order_models("first", "first perplexity", models, *pair)
-                for pair in FIRST_ORDER
+                for pair in paper.first_order
             ),
         ],
         "fine_tuning": {
@@ -69,7 +62,7 @@ def collect_figures(recipe: ReproductionRecipe) -> dict:
                     kind: run.read_results()["summary"]
                     for kind, run in _fine_tuned(recipe, key, task).items()
                 }
-                for key, model in MODELS.items()
+                for key, model in recipe.models.items()
                 if model.in_table
             }
             for task in recipe.size.tasks
@@ -86,10 +79,11 @@ def _measured(recipe, seed, key):
         "perplexity_before": stage["perplexity_before"],
         "perplexity": stage["perplexity"],
         "standard_error": stage["standard_error"],
+        "bits_per_byte": stage.get("bits_per_byte"),
         "predicted_tokens": stage["predicted_tokens"],
         "num_slots": results["num_slots"],
         "memory_usage": stage.get("memory_usage", {}),
-        "stale": _stale(run.root) if MODELS[key].has_memory else {},
+        "stale": _stale(run.root) if recipe.models[key].has_memory else {},
         "unigram_perplexity": results["unigram_perplexity"],
         "tokens_per_second": stage["tokens_per_second"],
     }
@@ -191,7 +185,7 @@ _COMPARED = {
 
 def _fine_tuned(recipe, key, task):
     kinds = {"updated": False}
-    if MODELS[key].has_memory:
+    if recipe.models[key].has_memory:
         kinds["frozen"] = True
     return {
         kind: ComparisonDirectory(recipe.out).fine_tuning(key, task, frozen)

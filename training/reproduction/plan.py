@@ -2,7 +2,6 @@
 
 from training.commands.run_jobs import Job
 from training.reproduction.comparison_directory import ComparisonDirectory
-from training.reproduction.recipe import MODELS
 from training.reproduction.recipe import ReproductionRecipe
 
 FROZEN = ("values", "keys", "queries")
@@ -13,7 +12,7 @@ def plan_jobs(recipe: ReproductionRecipe) -> list[Job]:
     jobs = _train_and_measure(recipe, 0)
     for task in recipe.size.tasks:
         # What figure 3 shows is not in the tables.
-        for key, model in MODELS.items():
+        for key, model in recipe.models.items():
             if model.in_table:
                 jobs.append(_fine_tune(recipe, key, task, frozen=False))
                 if model.has_memory:
@@ -24,7 +23,7 @@ def plan_jobs(recipe: ReproductionRecipe) -> list[Job]:
 
 
 def _train_and_measure(recipe, seed):
-    keys = [key for key in MODELS if seed in recipe.seeds_of(key)]
+    keys = [key for key in recipe.models if seed in recipe.seeds_of(key)]
     jobs = [_pretrain(recipe, seed, key) for key in keys]
     if recipe.out_of_domain is not None:
         jobs += [_evaluate(recipe, seed, key) for key in keys]
@@ -32,11 +31,12 @@ def _train_and_measure(recipe, seed):
 
 
 def _pretrain(recipe, seed, key):
-    model, size = MODELS[key], recipe.size
+    model, size = recipe.models[key], recipe.size
     directory = ComparisonDirectory(recipe.out)
     run = directory.pretraining(seed, key)
     args = [
         *size.pretraining.split(),
+        *model.flags.split(),
         *("--corpus", recipe.corpus, "--memory-block", model.block),
         *("--plain-steps", "0", "--steps", str(size.steps)),
         # Each run's stages take two of them.
@@ -74,6 +74,7 @@ def _evaluate(recipe, seed, key):
     directory = ComparisonDirectory(recipe.out)
     run = directory.pretraining(seed, key)
     result = directory.out_of_domain(seed, key)
+    title = recipe.models[key].title
     args = [
         *recipe.size.measuring.split(),
         *("--model", str(run.root), "--text", recipe.out_of_domain),
@@ -82,7 +83,7 @@ def _evaluate(recipe, seed, key):
     if recipe.data_dir is not None:
         args += ["--data-dir", recipe.data_dir]
     return Job(
-        f"measuring {key}, {MODELS[key].title}, seed {seed}, out of domain",
+        f"measuring {key}, {title}, seed {seed}, out of domain",
         f"measuring-{key}-seed-{seed}",
         "evaluate_mlm.py",
         tuple(args),
@@ -110,7 +111,7 @@ def _fine_tune(recipe, key, task, frozen):
     if frozen:
         args += ["--freeze", *FROZEN]
     return Job(
-        f"fine-tuning {key}, {MODELS[key].title}, on {task}"
+        f"fine-tuning {key}, {recipe.models[key].title}, on {task}"
         + (", memory frozen" if frozen else ""),
         f"fine-tuning-{run.root.name}",
         "finetune.py",

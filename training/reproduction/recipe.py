@@ -1,128 +1,40 @@
-"""What the paper compares, and at which size to do so."""
+"""What a comparison consists of, as data."""
 
 import dataclasses
 import os
 import pathlib
 from typing import Literal
 
-
-@dataclasses.dataclass(frozen=True)
-class ComparedModel:
-    """One of the paper's models.
-
-    Attributes:
-        title: What tables call it.
-        block: Its layers with memory, `"ffn"` without any.
-        goes_on: Whether it starts from the plain model ("+Init"), and so sees
-            as much text once more.
-        fresh_feed_forward: Whether the feed-forward networks beside the
-            memories start anew.
-        in_table: Its title in the paper's tables, if it is in them.
-    """
-
-    title: str
-    block: Literal["ffn", "pkm", "resm"]
-    goes_on: bool
-    fresh_feed_forward: bool = False
-    in_table: str | None = None
-
-    @property
-    def has_memory(self) -> bool:
-        """Whether it has a memory."""
-        return self.block != "ffn"
-
-
-# Tables 2, 4 and 5, and ResM' of figure 3.
-MODELS = {
-    "a": ComparedModel("BERT", "ffn", False, in_table="BERT-BASE"),
-    "b": ComparedModel(
-        "BERT, as many steps longer",
-        "ffn",
-        True,
-        in_table="BERT-BASE, 500k steps more",
-    ),
-    "c": ComparedModel("+PKM", "pkm", False, in_table="+PKM"),
-    "d": ComparedModel("+ResM", "resm", False, in_table="+ResM"),
-    "e": ComparedModel("+Init+PKM", "pkm", True, in_table="+Init+PKM"),
-    "f": ComparedModel("+Init+ResM", "resm", True, in_table="+Init+ResM"),
-    "g": ComparedModel("+Init+ResM'", "resm", True, fresh_feed_forward=True),
-}
-
-
-@dataclasses.dataclass(frozen=True)
-class Scale:
-    """A size at which to repeat the comparison.
-
-    Attributes:
-        pretraining: Flags of `training/pretrain.py`.
-        steps: Of one stage.
-        measuring: Flags of `training/evaluate_mlm.py`.
-        fine_tuning: Flags of `training/finetune.py`.
-        tasks: To fine-tune on.
-        limits: The most training examples of a task, by its name.
-    """
-
-    pretraining: str
-    steps: int
-    fine_tuning: str
-    tasks: tuple[str, ...]
-    measuring: str = ""
-    limits: dict[str, int] = dataclasses.field(default_factory=dict)
-
-
-SCALES = {
-    "laptop": Scale(
-        pretraining=(
-            "--recipe laptop --vocabulary-size 8000 --sequence-length 32 "
-            "--num-layers 4 --memory-layers 2 3 --num-sub-keys 128 "
-            "--memory-heads 4 --memory-top-k 16 --memory-schedule linear "
-            "--learning-rate 1.5e-3 --memory-learning-rate 5e-3"
-        ),
-        steps=3000,
-        fine_tuning=(
-            "--sequence-length 32 --group-by-length --epochs 2 "
-            "--learning-rate 1e-3 --memory-learning-rate 1e-3"
-        ),
-        tasks=("cola", "sst2"),
-        limits={"sst2": 8000},
-    ),
-    "paper": Scale(
-        pretraining="--recipe paper-base --strategy mirrored",
-        steps=500_000,
-        fine_tuning="--strategy mirrored",
-        tasks=("squad", "mnli", "qqp", "qnli", "sst2", "cola"),
-    ),
-}
-# All of the laptop's way in minutes: what it finds means nothing.
-QUICK = Scale(
-    pretraining=(
-        "--recipe laptop --vocabulary-size 300 --sequence-length 32 "
-        "--num-layers 1 --hidden-dim 16 --num-heads 2 --intermediate-dim 16 "
-        "--memory-layers 1 --num-sub-keys 8 --memory-top-k 4 "
-        "--memory-key-dim 8 --batch-size 128 --evaluate-every 2"
-    ),
-    steps=4,
-    measuring="--limit 128",
-    fine_tuning="--sequence-length 32 --epochs 1",
-    tasks=("sst2",),
-    limits={"sst2": 64},
-)
+from keras_pkm.runs.user_error import UserError
+from training.commands.recipe_checks import check_numbers
+from training.commands.recipe_checks import out_of_range
+from training.reproduction.papers import PAPERS
+from training.reproduction.papers import ComparedModel
+from training.reproduction.papers import Paper
+from training.reproduction.papers import Scale
 
 
 @dataclasses.dataclass(frozen=True)
 class ReproductionRecipe:
-    """Repeat the paper's comparison: train, measure and fine-tune its models.
+    """Repeat a paper's comparison: train and measure its models.
 
-    Trains a BERT, one that trains as many steps longer, and those with a memory
-    in place of (PKM) or beside (ResM) the feed-forward networks, from fresh
-    weights and from the BERT's (+Init). Then measures and fine-tunes them and
-    writes a report. What is finished is skipped, what was begun goes on.
+    By default, this trains the models of Kim and Jung (2020): a BERT, the same
+    BERT trained twice as long, and BERTs with a memory in place of (PKM) or
+    beside (ResM) the feed-forward networks, from fresh weights and from the
+    BERT's (+Init). It measures and fine-tunes them and writes a report.
 
+    With --paper lample, it trains the models of table 2 of Lample et al.
+    (2019): a GPT-2, the same with a memory in one, two and three layers, a
+    deeper and a wider one.
+
+    The same command skips what is finished and resumes what was interrupted.
     --verbose shows the messages of TensorFlow, too.
     """
 
     # Directory of the runs and the report.
     out: pathlib.Path
+    # Whose comparison to repeat.
+    paper: Literal["kim-jung", "lample"] = "kim-jung"
     # The size: minutes to hours on two cores, or days on many GPUs.
     scale: Literal["laptop", "paper"] = "laptop"
     # A tiny model and a few steps instead: all of the way, without a meaning.
@@ -139,10 +51,8 @@ class ReproductionRecipe:
     # Seeds to train models with. More can be asked for later.
     seeds: int = 1
     # Models to train with all of the seeds, by their letters; the others are
-    # trained with the first one only.
-    repeat: tuple[Literal["a", "b", "c", "d", "e", "f", "g"], ...] = tuple(
-        MODELS
-    )
+    # trained with the first seed only. Default: all models.
+    repeat: tuple[Literal["a", "b", "c", "d", "e", "f", "g"], ...] | None = None
     # GLUE's directory of TSV files, or tfds.
     glue: str = "tfds"
     # Directory of SQuAD's JSON files, or tfds.
@@ -171,12 +81,49 @@ class ReproductionRecipe:
 
     def seeds_of(self, key: str) -> range:
         """Returns the seeds that a model is trained with."""
-        return range(self.seeds if key in self.repeat else 1)
+        repeated = self.models if self.repeat is None else self.repeat
+        return range(self.seeds if key in repeated else 1)
+
+    @property
+    def compared(self) -> Paper:
+        """The paper's comparison."""
+        return PAPERS[self.paper]
+
+    @property
+    def models(self) -> dict[str, ComparedModel]:
+        """The paper's models, by their letters."""
+        return self.compared.models
+
+    def check(self) -> None:
+        """Checks that the flags suit each other.
+
+        Raises:
+            UserError: one of them is out of range.
+        """
+        check_numbers(self, seeds=1, fine_tuning_seeds=1, steps=1, processes=1)
+        scales = self.compared.scales
+        if self.scale not in scales:
+            listed = " or ".join(scales)
+            raise out_of_range(
+                self, "scale", f"{listed} with --paper {self.paper}"
+            )
+        if self.repeat is not None and not {*self.repeat} <= {*self.models}:
+            raise out_of_range(
+                self,
+                "repeat",
+                f"some of {' '.join(self.models)} with --paper {self.paper}",
+            )
+        if self.size.tasks and self.paper != "kim-jung":
+            raise UserError(
+                f"--tasks must be none with --paper {self.paper}, which "
+                "fine-tunes no model"
+            )
 
     @property
     def size(self) -> Scale:
         """The size with the recipe's own changes."""
-        scale = QUICK if self.quick else SCALES[self.scale]
+        paper = self.compared
+        scale = paper.quick if self.quick else paper.scales[self.scale]
         return dataclasses.replace(
             scale,
             steps=self.steps or scale.steps,

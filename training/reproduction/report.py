@@ -14,7 +14,6 @@ from training.reports import plots
 from training.reports.markdown import markdown_table
 from training.reproduction.comparison_directory import ComparisonDirectory
 from training.reproduction.plan import plan_jobs
-from training.reproduction.recipe import MODELS
 from training.reproduction.recipe import ReproductionRecipe
 from training.reproduction.tables import make_tables
 
@@ -68,9 +67,9 @@ def _notes(figures):
     notes = [
         f"{size['scale']} scale, {size['steps']:,} steps a stage, trained on "
         f"{size['corpus']}. Seeds: {_count_seeds(figures['models'])}.",
-        "Rows and columns marked as the paper's are its own (Kim and Jung, "
-        "2020), of other models, data and machines: compare orders, not "
-        "values.",
+        f"Orders, and figures marked as the paper's, are those of "
+        f"{size['paper']}, of other models, data and machines: compare orders, "
+        "not values.",
     ]
     if size["scale"] == "quick":
         notes.append("A quick run shows that all works, and nothing else.")
@@ -106,9 +105,11 @@ def _count_seeds(models):
 def _draw(recipe) -> dict[str, tuple[Figure, str]]:
     """Returns figures 2 and 3 of the first seed, with captions."""
     directory = ComparisonDirectory(recipe.out)
-    runs = {key: str(directory.pretraining(0, key).root) for key in MODELS}
+    runs = {
+        key: str(directory.pretraining(0, key).root) for key in recipe.models
+    }
     curves = {
-        f"{key} {MODELS[key].title}": stages
+        f"{key} {recipe.models[key].title}": stages
         for key, run in runs.items()
         for stages in read_curves(run).values()
     }
@@ -120,8 +121,8 @@ def _draw(recipe) -> dict[str, tuple[Figure, str]]:
         )
     }
     for key, run in runs.items():
-        if MODELS[key].has_memory:
-            title = f"{key} {MODELS[key].title}"
+        if recipe.models[key].has_memory:
+            title = f"{key} {recipe.models[key].title}"
             drawn[f"staleness-{key}"] = (
                 plots.plot_staleness(read_staleness(run)),
                 f"{title}: when slots were the best of a head for the last "

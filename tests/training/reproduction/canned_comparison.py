@@ -9,7 +9,6 @@ from keras_pkm.runs.recipes import recipe_as_json
 from training.pretraining.recipe import parse_recipe
 from training.reproduction.comparison_directory import ComparisonDirectory
 from training.reproduction.plan import plan_jobs
-from training.reproduction.recipe import MODELS
 
 NUM_SLOTS = 16
 
@@ -23,11 +22,13 @@ def write_comparison(recipe):
     directory = ComparisonDirectory(recipe.out)
     jobs = {job.result: job for job in plan_jobs(recipe)}
     for seed in range(recipe.seeds):
-        for place, key in enumerate(MODELS):
+        for place, key in enumerate(recipe.models):
             if seed not in recipe.seeds_of(key):
                 continue
             run = directory.pretraining(seed, key)
-            _write_run(run, jobs[run.results].args[:], place, MODELS[key])
+            _write_run(
+                run, jobs[run.results].args[:], place, recipe.models[key]
+            )
             if recipe.out_of_domain is not None:
                 figures = {"perplexity": 90.0 + place, "standard_error": 1.5}
                 path = directory.out_of_domain(seed, key)
@@ -61,6 +62,8 @@ def _write_run(run, args, place, model):
         "predicted_tokens": int(tokens.sum()),
         "tokens_per_second": 1000.0,
     }
+    if recipe.backbone == "gpt2":
+        stage["bits_per_byte"] = 2.5
     if model.has_memory:
         stage["memory_usage"] = {
             "1": {

@@ -2,8 +2,8 @@ import pathlib
 
 import pytest
 
+from training.reproduction.papers import PAPERS
 from training.reproduction.plan import plan_jobs
-from training.reproduction.recipe import MODELS
 from training.reproduction.recipe import ReproductionRecipe
 
 
@@ -31,7 +31,7 @@ def test_budgets_are_equal():
         for job in plan_jobs(recipe)
         if job.script == "pretrain.py"
     ]
-    assert len(pretraining) == len(MODELS) == 7
+    assert len(pretraining) == len(PAPERS["kim-jung"].models) == 7
     for name in ("--steps", "--seed", "--corpus", "--learning-rate"):
         assert len({flags[name] for flags in pretraining}) == 1
     # One vocabulary, and the same rows.
@@ -51,7 +51,7 @@ def test_seeds_of_some_models_only():
     runs = [
         str(job.result.parent) for job in jobs if job.script == "pretrain.py"
     ]
-    assert runs == [f"out/seed-0/{key}" for key in MODELS] + [
+    assert runs == [f"out/seed-0/{key}" for key in recipe.models] + [
         f"out/seed-{seed}/{key}" for seed in (1, 2) for key in "cf"
     ]
     last = dict(zip(jobs[-1].args, jobs[-1].args[1:]))

@@ -1,0 +1,86 @@
+"""The comparison of Lample et al.: memories against depth and width."""
+
+import json
+import pathlib
+
+import pytest
+
+from tests.training.reproduction.canned_comparison import write_comparison
+from tests.training.tiny_run import write_corpus
+from training import pretrain
+from training import reproduce
+from training.reproduction.numbers import collect_figures
+from training.reproduction.plan import plan_jobs
+from training.reproduction.recipe import ReproductionRecipe
+from training.reproduction.report import write_report
+
+
+def test_models_differ_by_their_flags_alone():
+    recipe = ReproductionRecipe(pathlib.Path("out"), paper="lample")
+    jobs = plan_jobs(recipe)
+    assert {job.script for job in jobs} == {"pretrain.py"}
+    # Of a flag that is there twice, the last one counts.
+    flags = [dict(zip(job.args, job.args[1:])) for job in jobs]
+    assert [each["--num-layers"] for each in flags] == [*"44448", "4"]
+    assert [each["--memory-block"] for each in flags] == [
+        *("ffn", "resm", "resm", "resm", "ffn", "ffn"),
+    ]
+    assert {each["--backbone"] for each in flags} == {"gpt2"}
+    for name in ("--steps", "--seed", "--learning-rate"):
+        assert len({each[name] for each in flags}) == 1
+    assert [each.get("--data-from") for each in flags] == [
+        None,
+        *["out/seed-0/a"] * 5,
+    ]
+
+
+def test_report(tmp_path):
+    recipe = ReproductionRecipe(tmp_path, paper="lample", quick=True)
+    write_comparison(recipe)
+    write_report(recipe, collect_figures(recipe))
+    text = (tmp_path / "report.md").read_text()
+    assert "Lample et al., 2019" in text and "bits/byte" in text
+    assert "(paper)" not in text
+    report = json.loads((tmp_path / "report.json").read_text())
+    verdicts = {row["what"]: row["verdict"] for row in report["orderings"]}
+    # The canned models are better and better by their letters.
+    assert verdicts["perplexity c < b"] == "seen"
+    assert verdicts["perplexity b < e"] == "the other way round"
+    assert not report["fine_tuning"]
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ("--scale paper", "--scale must be laptop with --paper lample"),
+        ("--repeat a g", "--repeat must be some of a b c d e f with"),
+        ("--tasks sst2", "--tasks must be none with --paper lample"),
+    ],
+)
+def test_mistakes(flags, message, tmp_path, capsys):
+    out = tmp_path / "out"
+    args = ["--out", str(out), "--paper", "lample", *flags.split()]
+    assert reproduce.main(args) == 2
+    assert message in capsys.readouterr().err
+    assert not out.exists()
+
+
+@pytest.mark.slow
+def test_to_the_end(tmp_path, monkeypatch):
+    def run_here(jobs, logs, at_once):
+        for job in jobs:
+            assert all(path.exists() for path in job.needs)
+            assert pretrain.main(list(job.args)) == 0
+
+    monkeypatch.setattr(reproduce, "run_jobs", run_here)
+    corpus = write_corpus(tmp_path / "corpus.txt")
+    args = ["--quick", "--paper", "lample", "--corpus", corpus, "--out"]
+    assert reproduce.main([*args, str(tmp_path / "out")]) == 0
+    models = json.loads((tmp_path / "out" / "report.json").read_text())[
+        "models"
+    ]
+    layers = {"b": ["2"], "c": ["2", "3"], "d": ["1", "2", "3"]}
+    for key, model in models.items():
+        (found,) = model["seeds"]
+        assert sorted(found["memory_usage"]) == layers.get(key, [])
+        assert found["bits_per_byte"] > 0

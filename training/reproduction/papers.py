@@ -1,0 +1,205 @@
+"""What papers compare, and at which sizes to do so."""
+
+import dataclasses
+from typing import Literal
+
+
+@dataclasses.dataclass(frozen=True)
+class ComparedModel:
+    """One of a paper's models.
+
+    Attributes:
+        title: What tables call it.
+        block: Its layers with memory, `"ffn"` without any.
+        goes_on: Whether it starts from the plain model ("+Init"), and so sees
+            as much text once more.
+        fresh_feed_forward: Whether the feed-forward networks beside the
+            memories start anew.
+        in_table: Its title in the tables of Kim and Jung, if it is in them.
+        flags: Flags of `training/pretrain.py` that make it differ.
+    """
+
+    title: str
+    block: Literal["ffn", "pkm", "resm"]
+    goes_on: bool
+    fresh_feed_forward: bool = False
+    in_table: str | None = None
+    flags: str = ""
+
+    @property
+    def has_memory(self) -> bool:
+        """Whether it has a memory."""
+        return self.block != "ffn"
+
+
+# Tables 2, 4 and 5, and ResM' of figure 3.
+_KIM_JUNG = {
+    "a": ComparedModel("BERT", "ffn", False, in_table="BERT-BASE"),
+    "b": ComparedModel(
+        "BERT, as many steps longer",
+        "ffn",
+        True,
+        in_table="BERT-BASE, 500k steps more",
+    ),
+    "c": ComparedModel("+PKM", "pkm", False, in_table="+PKM"),
+    "d": ComparedModel("+ResM", "resm", False, in_table="+ResM"),
+    "e": ComparedModel("+Init+PKM", "pkm", True, in_table="+Init+PKM"),
+    "f": ComparedModel("+Init+ResM", "resm", True, in_table="+Init+ResM"),
+    "g": ComparedModel("+Init+ResM'", "resm", True, fresh_feed_forward=True),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Scale:
+    """A size at which to repeat the comparison.
+
+    Attributes:
+        pretraining: Flags of `training/pretrain.py`.
+        steps: Of one stage.
+        measuring: Flags of `training/evaluate_mlm.py`.
+        fine_tuning: Flags of `training/finetune.py`.
+        tasks: To fine-tune on.
+        limits: The most training examples of a task, by its name.
+    """
+
+    pretraining: str
+    steps: int
+    fine_tuning: str
+    tasks: tuple[str, ...]
+    measuring: str = ""
+    limits: dict[str, int] = dataclasses.field(default_factory=dict)
+
+
+_KIM_JUNG_SCALES = {
+    "laptop": Scale(
+        pretraining=(
+            "--recipe laptop --vocabulary-size 8000 --sequence-length 32 "
+            "--num-layers 4 --memory-layers 2 3 --num-sub-keys 128 "
+            "--memory-heads 4 --memory-top-k 16 --memory-schedule linear "
+            "--learning-rate 1.5e-3 --memory-learning-rate 5e-3"
+        ),
+        steps=3000,
+        fine_tuning=(
+            "--sequence-length 32 --group-by-length --epochs 2 "
+            "--learning-rate 1e-3 --memory-learning-rate 1e-3"
+        ),
+        tasks=("cola", "sst2"),
+        limits={"sst2": 8000},
+    ),
+    "paper": Scale(
+        pretraining="--recipe paper-base --strategy mirrored",
+        steps=500_000,
+        fine_tuning="--strategy mirrored",
+        tasks=("squad", "mnli", "qqp", "qnli", "sst2", "cola"),
+    ),
+}
+# The same commands within minutes. What they find means nothing.
+_KIM_JUNG_QUICK = Scale(
+    pretraining=(
+        "--recipe laptop --vocabulary-size 300 --sequence-length 32 "
+        "--num-layers 1 --hidden-dim 16 --num-heads 2 --intermediate-dim 16 "
+        "--memory-layers 1 --num-sub-keys 8 --memory-top-k 4 "
+        "--memory-key-dim 8 --batch-size 128 --evaluate-every 2"
+    ),
+    steps=4,
+    measuring="--limit 128",
+    fine_tuning="--sequence-length 32 --epochs 1",
+    tasks=("sst2",),
+    limits={"sst2": 64},
+)
+# Table 2: memories in more and more layers, a deeper and a wider model.
+_LAMPLE = {
+    "a": ComparedModel("GPT-2", "ffn", False),
+    "b": ComparedModel("+memory", "resm", False, flags="--memory-layers 2"),
+    "c": ComparedModel(
+        "+2 memories", "resm", False, flags="--memory-layers 2 3"
+    ),
+    "d": ComparedModel(
+        "+3 memories", "resm", False, flags="--memory-layers 1 2 3"
+    ),
+    "e": ComparedModel("twice as deep", "ffn", False, flags="--num-layers 8"),
+    "f": ComparedModel(
+        "twice as wide",
+        "ffn",
+        False,
+        flags="--hidden-dim 256 --intermediate-dim 1024",
+    ),
+}
+_LAMPLE_LAPTOP = Scale(
+    pretraining=(
+        "--recipe laptop --backbone gpt2 --vocabulary-size 8000 "
+        "--sequence-length 32 --num-layers 4 --num-sub-keys 128 "
+        "--memory-heads 4 --memory-top-k 16 --memory-schedule linear "
+        "--learning-rate 1.5e-3 --memory-learning-rate 1e-2"
+    ),
+    steps=3000,
+    fine_tuning="",
+    tasks=(),
+)
+_LAMPLE_QUICK = Scale(
+    pretraining=(
+        "--recipe laptop --backbone gpt2 --vocabulary-size 300 "
+        "--sequence-length 32 --num-layers 3 --hidden-dim 16 --num-heads 2 "
+        "--intermediate-dim 16 --num-sub-keys 8 --memory-top-k 4 "
+        "--memory-key-dim 8 --batch-size 128 --evaluate-every 2"
+    ),
+    steps=4,
+    fine_tuning="",
+    tasks=(),
+    measuring="--limit 128",
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Paper:
+    """A paper's comparison.
+
+    Attributes:
+        title: Its authors and year.
+        models: Its models, by the letters that stand for them.
+        scales: Sizes at which to repeat it, by name.
+        quick: The size that only shows that all commands work.
+        perplexity_order: Pairs of models. The paper finds a lower perplexity
+            for the first one of each pair.
+        usage_order: Pairs likewise, of which the first uses more of the lower
+            memory's slots (top-1).
+        first_order: Pairs likewise, of which the first has the higher
+            perplexity when its memory has just been added.
+    """
+
+    title: str
+    models: dict[str, ComparedModel]
+    scales: dict[str, Scale]
+    quick: Scale
+    perplexity_order: tuple[tuple[str, str], ...]
+    usage_order: tuple[tuple[str, str], ...] = ()
+    first_order: tuple[tuple[str, str], ...] = ()
+
+
+PAPERS = {
+    "kim-jung": Paper(
+        "Kim and Jung, 2020",
+        _KIM_JUNG,
+        _KIM_JUNG_SCALES,
+        _KIM_JUNG_QUICK,
+        # The last two are what memory brings to a model that is trained on.
+        perplexity_order=(
+            *(("f", "e"), ("e", "c"), ("f", "d"), ("d", "b"), ("b", "a")),
+            *(("f", "b"), ("e", "b")),
+        ),
+        usage_order=(("f", "e"), ("e", "d"), ("d", "c")),
+        # ResM' and PKM are about the same then: a fresh feed-forward network
+        # adds very little.
+        first_order=(("e", "f"), ("g", "f")),
+    ),
+    "lample": Paper(
+        "Lample et al., 2019",
+        _LAMPLE,
+        {"laptop": _LAMPLE_LAPTOP},
+        _LAMPLE_QUICK,
+        perplexity_order=(
+            *(("b", "a"), ("c", "b"), ("d", "c")),
+            *(("e", "a"), ("f", "a"), ("b", "e")),
+        ),
+    ),
+}
