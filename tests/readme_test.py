@@ -2,7 +2,7 @@
 
 import re
 
-from tests.markdown import ROOT
+from tests.docs.pages import ROOT
 
 README = ROOT / "README.md"
 

@@ -7,12 +7,12 @@ import sys
 import pytest
 
 from export.saved_model import main
-from tests.markdown import blocks
+from tests.docs.pages import blocks
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/guides/serving.md"])
 def test_the_example_runs(page, exports, presets, tmp_path):
-    """Of all other blocks `tests/docs_test.py` runs the Python."""
+    """Of all other blocks `tests/docs/code_test.py` runs the Python."""
     args = f"--model {presets / 'classifier'} --what classifier"
     assert main([*args.split(), "--out", str(tmp_path / "served")]) == 0
     os.symlink(exports / "encoder", tmp_path / "encoder")

@@ -9,10 +9,10 @@ import re
 import pytest
 import tyro
 
-from tests.markdown import ROOT
-from tests.markdown import blocks
-from tests.markdown import commands
-from tests.markdown import pages
+from tests.docs.pages import ROOT
+from tests.docs.pages import blocks
+from tests.docs.pages import commands
+from tests.docs.pages import pages
 from training.forgetting.recipe import ForgettingRecipe
 from training.knowledge import recipe as knowledge
 from training.pretraining import recipe as pretraining

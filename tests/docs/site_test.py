@@ -10,7 +10,7 @@ import sys
 import pytest
 
 import keras_pkm
-from tests.markdown import ROOT
+from tests.docs.pages import ROOT
 
 REFERENCE = ROOT / "docs" / "reference"
 PACKAGES = [name for name in keras_pkm.__all__ if not name.startswith("__")]
