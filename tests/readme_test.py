@@ -1,34 +1,34 @@
-"""The README's Python examples run, one after another."""
+"""README and the pages that it leads to, beside what they contain."""
 
 import re
-from pathlib import Path
 
-README = Path(__file__).parents[1] / "README.md"
+from tests.docs.pages import ROOT
+
+README = ROOT / "README.md"
 
 
-def test_examples_run(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    blocks = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
-    # The first one is that of tests/export/readme_test.py.
-    assert len(blocks) == 6
-    names = {}
-    for block in blocks[1:]:
-        exec(compile(block, str(README), "exec"), names)
-    assert names["classifier"].output.shape == (None, 2)
-    assert names["usage"].result()["top1_reads"] == 2 * 16 * 4
+def test_it_is_short():
+    assert len(README.read_text().splitlines()) <= 180
 
 
 def test_the_map_names_all_rooms():
-    text = README.read_text()
-    root = README.parent
+    text = (ROOT / "docs" / "contributing" / "architecture.md").read_text()
     for name in ("keras_pkm", "training", "export", "benchmarks"):
-        for path in (root / name).glob("*/__init__.py"):
-            room = path.parent.relative_to(root).as_posix()
+        for path in (ROOT / name).glob("*/__init__.py"):
+            room = path.parent.relative_to(ROOT).as_posix()
             assert f"`{room}/`" in text, room
 
 
-def test_pictures_are_there():
-    pictures = re.findall(r"!\[[^]]+\]\((.*?)\)", README.read_text())
-    assert pictures
-    for path in pictures:
-        assert (README.parent / path).is_file(), path
+def test_pictures_and_pages_are_there():
+    text = README.read_text()
+    assert len(re.findall(r"!\[[^]]+\]\((.*?)\)", text)) == 2
+    for path in re.findall(r"\]\((.*?)\)", text):
+        if not path.startswith("https://"):
+            assert (ROOT / path).exists(), path
+
+
+def test_the_commands_that_ci_runs_are_marked():
+    text = README.read_text()
+    for name in ("train", "test"):
+        block = rf"<!-- {name} -->\n```shell\npip install .*?```\n<!-- end -->"
+        assert re.search(block, text, re.DOTALL), name

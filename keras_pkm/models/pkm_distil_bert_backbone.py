@@ -14,8 +14,8 @@ class PKMDistilBertBackbone(PKMBackbone):
     `keras_hub.models.DistilBertBackbone` and equals it where there is no
     memory.
 
-    Args: those of `keras_pkm.models.PKMBertBackbone`, without `num_segments`.
-        `activation` defaults to `"gelu"`.
+    The arguments are those of `keras_pkm.models.PKMBertBackbone`, without
+    `num_segments`. `activation` defaults to `"gelu"`.
 
     Example:
 

@@ -1,25 +1,25 @@
-"""The README's example of loading runs, in a process of its own."""
+"""The examples of loading run, each in a process of its own."""
 
 import os
-import pathlib
-import re
 import subprocess
 import sys
 
+import pytest
+
 from export.saved_model import main
+from tests.docs.pages import blocks
 
-README = pathlib.Path(__file__).parents[2] / "README.md"
 
-
-def test_the_example_runs(exports, presets, tmp_path):
-    """Of its other blocks `tests/readme_test.py` runs the Python."""
+@pytest.mark.parametrize("page", ["README.md", "docs/guides/serving.md"])
+def test_the_example_runs(page, exports, presets, tmp_path):
+    """Of all other blocks `tests/docs/code_test.py` runs the Python."""
     args = f"--model {presets / 'classifier'} --what classifier"
     assert main([*args.split(), "--out", str(tmp_path / "served")]) == 0
     os.symlink(exports / "encoder", tmp_path / "encoder")
-    block = re.search(r"```python\n(.*?)```", README.read_text(), re.DOTALL)[1]
-    assert "hub.KerasLayer" in block
+    python = [block.text for block in blocks(page, "python")]
+    (example,) = (text for text in python if '"served"' in text)
     result = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", block],
+        [sys.executable, "-W", "ignore", "-c", example],
         cwd=tmp_path,
         capture_output=True,
         text=True,
