@@ -96,7 +96,6 @@ def test_the_sweep_shares_trials_with_the_comparison():
     assert {len(series) for series in sweep.values()} == {5}
     assert set(main) <= {trial for series in sweep.values() for trial in series}
     jobs = {job.name: job for job in plan_jobs(recipe)}
-    directory = RecallDirectory(recipe.out)
     for name, series in sweep.items():
         shared = [trial for trial in series if trial in main]
         assert len(shared) == (0 if series[0].num_sub_keys != 256 else 1)
