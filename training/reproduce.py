@@ -3,8 +3,8 @@
     python training/reproduce.py --out comparison
 
 trains them at laptop size on the documentation that comes with Python, and
-writes a report with the paper's tables and figures beside. The same command
-goes on where it was stopped.
+writes a report that shows the paper's tables and figures beside ours. The same
+command resumes a comparison that was stopped.
 """
 
 import pathlib
@@ -41,11 +41,11 @@ def main(args: list[str] | None = None) -> int:
 
 
 def reproduce(recipe: ReproductionRecipe) -> dict:
-    """Carries out what is left of the comparison, and returns its figures.
+    """Runs the remaining commands of the comparison, and returns its figures.
 
     Raises:
         UserError: the recipe cannot be carried out; nothing is written then.
-        RunError: one of the commands failed.
+        RunError: a command failed.
         Interrupted: a signal came.
     """
     check_numbers(recipe, seeds=1, fine_tuning_seeds=1, steps=1, processes=1)
