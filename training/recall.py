@@ -35,7 +35,7 @@ def main(args: list[str] | None = None) -> int:
     recipe = parse_recipe(args)
     again = shlex.join(["python", "training/recall.py", *args])
     return run_until_stopped(
-        lambda signals: compare(recipe), f"\nTo go on: {again}"
+        lambda signals: compare(recipe), f"\nTo resume: {again}"
     )
 
 

@@ -36,7 +36,7 @@ def main(args: list[str] | None = None) -> int:
     recipe = tyro.cli(ReproductionRecipe, args=args)
     again = shlex.join(["python", "training/reproduce.py", *args])
     return run_until_stopped(
-        lambda signals: reproduce(recipe), f"\nTo go on: {again}"
+        lambda signals: reproduce(recipe), f"\nTo resume: {again}"
     )
 
 

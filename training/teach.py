@@ -43,7 +43,7 @@ def main(args: list[str] | None = None) -> int:
     recipe = tyro.cli(ForgettingRecipe, args=rest)
     again = shlex.join(["python", "training/teach.py", *args])
     return run_until_stopped(
-        lambda signals: compare(recipe), f"\nTo go on: {again}"
+        lambda signals: compare(recipe), f"\nTo resume: {again}"
     )
 
 

@@ -162,4 +162,4 @@ def how_to_go_on(script: str, args: list[str], run_dir: str) -> str:
     if not any(arg.split("=")[0] in ("--run-dir", "--run_dir") for arg in args):
         args = [*args, "--run-dir", run_dir]
     command = shlex.join(["python", script, *args])
-    return f"To go on from the last checkpoint: {command}"
+    return f"To resume from the last checkpoint: {command}"
