@@ -82,7 +82,9 @@ def test_twice_is_refused():
     assert md5(model) == state
     patch.revert(model)
     state = md5(model)
-    with pytest.raises(ValueError, match="reverted twice.*has not been applied"):
+    with pytest.raises(
+        ValueError, match="reverted twice.*has not been applied"
+    ):
         patch.revert(model)
     assert md5(model) == state
 
