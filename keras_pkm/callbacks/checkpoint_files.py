@@ -61,7 +61,7 @@ class CheckpointFiles:
         """Writes a checkpoint and reads it back.
 
         Args:
-            checkpoint: What to write.
+            checkpoint: The checkpoint to write.
             step: The step that numbers it. An existing checkpoint of that step
                 is replaced.
 

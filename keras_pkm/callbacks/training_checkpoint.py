@@ -168,7 +168,7 @@ class TrainingCheckpoint(keras.callbacks.Callback):
             raise OSError(
                 f"no checkpoint in '{self.directory}' is whole: "
                 f"{'; '.join(faults)}. Put back a copy of these files, or "
-                "begin anew in another directory"
+                "start over in another directory"
             )
         return None
 

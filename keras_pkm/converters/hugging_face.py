@@ -51,7 +51,7 @@ def _read_json(path: pathlib.Path) -> dict[str, Any]:
     except ValueError as error:
         raise ValueError(
             f"'{path}' must be a JSON object, but is not ({error}). Download "
-            "it again, or save the model anew."
+            "the file or save the model again."
         ) from error
 
 
@@ -234,7 +234,7 @@ class HuggingFaceDirectory:
                 raise ValueError(
                     f"'{self.path / name}' must be a safetensors file. "
                     f"Received one that cannot be read: {error}. Copy or save "
-                    "it once more."
+                    "it again."
                 ) from error
             with file:
                 yield file

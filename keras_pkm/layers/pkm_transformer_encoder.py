@@ -294,7 +294,7 @@ class PKMTransformerEncoder(keras_hub.layers.TransformerEncoder):
 
 
 def _clone(initializer: Any) -> Any:
-    """A fresh copy: an initializer called twice gives the same numbers."""
+    """Returns a copy: an initializer that is called twice repeats itself."""
     if not isinstance(initializer, keras.initializers.Initializer):
         return initializer
     return initializer.__class__.from_config(initializer.get_config())

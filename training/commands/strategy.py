@@ -134,8 +134,8 @@ def wait_for_all(strategy: tf.distribute.Strategy) -> None:
 def default_precision(strategy: str) -> str:
     """Returns the dtype policy that suits the strategy and the machine.
 
-    One device trains in float32. Several train in bfloat16, or in float16 on
-    GPUs that have no bfloat16 arithmetic, those before Ampere.
+    The default strategy trains in float32. The others train in bfloat16, or in
+    float16 on GPUs without bfloat16 arithmetic, which are those before Ampere.
     """
     if strategy == "default":
         return "float32"

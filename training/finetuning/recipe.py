@@ -112,7 +112,7 @@ class FinetuningRecipe:
     precision: Literal["float32", "mixed_float16", "mixed_bfloat16"] | None = (
         None
     )
-    """Dtype policy. Default: float32 on one device; with --strategy mirrored
+    """Dtype policy. Default: float32 with --strategy default; otherwise
     mixed_bfloat16, or mixed_float16 on GPUs without bfloat16."""
     # Directory to write: new, empty, or with an unfinished run to resume.
     # Default: runs/TASK-TIME.

@@ -152,7 +152,7 @@ def _reached_stage(run, checkpoints):
         raise RunError(
             f"the run in '{run.root}' has logs, but none of its checkpoints "
             f"is left in '{run.checkpoints}': put back a copy of them, or "
-            "begin anew with another --run-dir"
+            "start over with another --run-dir"
         )
     return max(begun, default=0)
 
