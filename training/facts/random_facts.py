@@ -52,9 +52,10 @@ class RandomFacts:
         most = self._num_names * self.num_relations
         if not 1 <= self.num_facts <= most:
             raise UserError(
-                f"--facts must be from 1 to {most:,}, as {self._num_names:,} "
-                f"subjects can be named, which have {self.num_relations} "
-                f"relations each; received {self.num_facts:,}"
+                f"--facts must be from 1 to {most:,}, because there are names "
+                f"for {self._num_names:,} subjects, which have "
+                f"{self.num_relations} relations each; received "
+                f"{self.num_facts:,}"
             )
 
     @property

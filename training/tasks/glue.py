@@ -206,8 +206,8 @@ def read_tsv(
         if len(cells) != len(header):
             reason = (
                 f"a row must have {len(header)} columns, received "
-                f"{len(cells)} (cells hold neither tabs nor line ends, and "
-                "quotes do not protect them)"
+                f"{len(cells)} (cells must not contain tabs or line ends, not "
+                "even in quotes)"
             )
         elif cells[label_place] not in task.labels:
             reason = (

@@ -47,7 +47,7 @@ def read_squad(path: pathlib.Path, bad_rows: BadRows) -> list[SquadExample]:
         try:
             example = _make_example(entry, context)
             if example.id in examples:
-                raise _FaultError("its id must be its own, but another has it")
+                raise _FaultError("its id must be unique, but is repeated")
             examples[example.id] = example
         except _FaultError as fault:
             bad_rows.add(path, place, str(fault))

@@ -112,7 +112,7 @@ def test_ids_that_are_no_strings(number, tmp_path):
 
 def test_an_id_of_two_questions(tmp_path):
     path = write_entries(tmp_path / "dev.json", entry(), entry("Why?"))
-    with pytest.raises(UserError, match="question q1: its id must be its own"):
+    with pytest.raises(UserError, match="question q1: its id must be unique"):
         read_squad(path, BadRows())
     (kept,) = read_squad(path, BadRows(skip=True))
     assert kept.question == "Who?"
