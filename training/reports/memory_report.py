@@ -32,10 +32,10 @@ class MemoryReport:
         reads: The reads on the text.
         readers: The most read slots and the tokens that read them, by the
             number of the layer.
-        ablations: Of `training.analysis.ablate.measure_ablations`.
-        staleness: Of `training.pretraining.logs.read_staleness`.
-        curves: Of `read_curves_of_runs`.
-        classes: Of `training.measuring.class_reads.compare_classes`, by the
+        ablations: From `training.analysis.ablate.measure_ablations`.
+        staleness: From `training.pretraining.logs.read_staleness`.
+        curves: From `training.pretraining.logs.read_curves_of_runs`.
+        classes: From `training.measuring.class_reads.compare_classes`, by the
             name of the model.
         class_names: The names of the two classes, that of label 0 first.
     """
