@@ -9,8 +9,8 @@ import numpy as np
 class MemorySizes:
     """Sizes of a product-key memory; the defaults are the paper's."""
 
-    # Number of sub-keys for each half of a query. The memory has the square of
-    # this number of slots.
+    # Number of sub-keys for each half of a query. The number of slots is its
+    # square.
     num_sub_keys: int = 512
     # Width of inputs, values and output.
     width: int = 768
@@ -41,8 +41,8 @@ class BertSizes:
     intermediate_dim: int = 3072
     # Layers with a memory, counted from 1.
     memory_layers: tuple[int, ...] = (4, 8)
-    # Number of sub-keys for each half of a query. A memory has the square of
-    # this number of slots.
+    # Number of sub-keys for each half of a query. The number of slots is its
+    # square.
     num_sub_keys: int = 512
     # Number of heads of a memory.
     memory_heads: int = 4

@@ -48,8 +48,8 @@ class ProductKeyMemory(keras.layers.Layer):
     leaves the other rows unchanged.
 
     Args:
-        num_sub_keys: int. Number of sub-keys for each half; the memory has
-            `num_sub_keys²` slots. Defaults to `512` (262,144 slots).
+        num_sub_keys: int. Number of sub-keys for each half of a query; the
+            memory has `num_sub_keys²` slots. Defaults to `512` (262,144 slots).
         num_heads: int. Number of heads. Each has its own queries and sub-keys;
             all share the values. Defaults to `4`.
         top_k: int. Number of slots that each head reads, at most

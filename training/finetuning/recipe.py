@@ -59,8 +59,8 @@ class FinetuningRecipe:
     memory_block: Literal["resm", "pkm"] | None = None
     # The layers to add memory to, counted from 1 (section 4.1).
     memory_layers: tuple[int, ...] = ()
-    # Number of sub-keys for each half of a query of an added memory. The memory
-    # has the square of this number of slots.
+    # Number of sub-keys for each half of a query of an added memory. The number
+    # of slots is its square.
     num_sub_keys: int = 512
     # Number of heads of an added memory.
     memory_heads: int = 4

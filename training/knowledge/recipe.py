@@ -72,8 +72,8 @@ class RecallRecipe:
     intermediate_dim: int = 256
     # Layers with a memory, counted from 1.
     memory_layers: tuple[int, ...] = (1,)
-    # Number of sub-keys for each half of a query. A memory has the square of
-    # this number of slots.
+    # Number of sub-keys for each half of a query. The number of slots is its
+    # square.
     num_sub_keys: int = 256
     # Number of heads of a memory.
     memory_heads: int = 2
@@ -92,8 +92,8 @@ class RecallRecipe:
     # Number of facts in a batch.
     batch_size: int = 512
     # Peak learning rates of everything but the memory values. If there are
-    # several, each contender uses the one with which it knows most; this is
-    # tried with a separate seed.
+    # several, each contender uses the one with which it knows most; the choice
+    # is made with a separate seed.
     learning_rates: tuple[float, ...] = (2e-3,)
     # Learning rates of the memory values, chosen in the same way.
     memory_learning_rates: tuple[float, ...] = (3e-2,)
@@ -110,8 +110,8 @@ class RecallRecipe:
 
     # --- Sweeps ---
 
-    # With facts, also train on the numbers of facts in --sweep-facts, and
-    # memories of the sizes in --sweep-sub-keys.
+    # With facts, also train each contender on the numbers of facts in
+    # --sweep-facts, and resm with the table sizes in --sweep-sub-keys.
     sweep: Literal["none", "facts"] = "none"
     # Numbers of random facts in the sweep.
     sweep_facts: tuple[int, ...] = (7_500, 15_000, 30_000, 60_000, 120_000)
