@@ -34,8 +34,8 @@ class TeachingRecipe:
     stay unchanged. The result is a run with a patch. --apply applies the patch
     to another copy of the model, and --revert undoes it.
 
-    --compare measures what each method learns and forgets; see --compare
-    --help. --verbose also shows the messages of TensorFlow.
+    --compare measures what all methods learn and forget; see --compare --help.
+    --verbose also shows the messages of TensorFlow.
     """
 
     # The model: the directory of a run, of which the best model is used, or a
