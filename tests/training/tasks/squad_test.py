@@ -41,7 +41,7 @@ def test_the_real_files(shared_data):
     [
         (entry(answers=[("Bob", 7)]), "'Bob' .* at its answer_start, 7, rec.*"
          "' Bo' there; it is at 8"),
-        (entry(answers=[("Eve", 0)]), "'Eve' .* received 'Ann' there. Mend"),
+        (entry(answers=[("Eve", 0)]), "'Eve' .* received 'Ann' there. Correct"),
         (entry(answers=[("Ann", -12)]), "answer_start, -12"),
         (entry(answers=[("", 0)]), "the answer '' must"),
         (entry(answers=[]), "must have an answer, received none"),
