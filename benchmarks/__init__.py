@@ -1,1 +1,1 @@
-"""Speed and memory side by side with others, and what is too long for tests."""
+"""Benchmarks of speed and memory, beside other implementations."""

@@ -1,9 +1,9 @@
-"""Accuracy of exported text classifiers on a TSV file of GLUE.
+"""Measures the accuracy of exported text classifiers on a TSV file of GLUE.
 
     python benchmarks/export_accuracy.py --models served served-int8 \
         --data GLUE/SST-2/dev.tsv
 
-asks each model for its labels as a client would: what smaller tables cost.
+calls each model as a client would, which shows the cost of smaller tables.
 """
 
 import csv
@@ -17,7 +17,7 @@ if __name__ == "__main__":
 
 import tensorflow as tf
 
-# Has operations that the models use.
+# Registers operations that the models use.
 import tensorflow_text  # noqa: F401
 import tyro
 from tqdm import tqdm
@@ -39,7 +39,7 @@ class Recipe:
     columns: tuple[str, ...] = ("sentence",)
     # Column of the label.
     label: str = "label"
-    # What stands in that column for each class, in the order of the classes.
+    # The values of that column, in the order of the classes.
     values: tuple[str, ...] = ("0", "1")
     # Directory of the table and its JSON.
     output: pathlib.Path = pathlib.Path("runs/benchmarks")

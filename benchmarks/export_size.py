@@ -1,9 +1,9 @@
-"""What the export of a large encoder takes: time, memory, disk, precision.
+"""Measures the export of a large encoder: time, memory, disk, precision.
 
     python benchmarks/export_size.py
 
-exports BASE+ResM with random weights, 515 million parameters, with tables of
-each dtype, each in a process of its own.
+exports BASE+ResM with random weights, 515 million parameters, once with tables
+of each dtype, each in a separate process.
 """
 
 import dataclasses
@@ -35,7 +35,7 @@ class Recipe:
     """Export a large encoder with tables of each dtype."""
 
     base: BertSizes = BASE
-    # Tokens of the inputs by which outputs are compared.
+    # Number of tokens of the inputs on which outputs are compared.
     length: int = 128
     # Directory of the table and its JSON.
     output: pathlib.Path = pathlib.Path("runs/benchmarks")
@@ -66,7 +66,7 @@ def save_preset(path, sizes, length):
 
 
 def export(preset, out, dtype) -> dict:
-    """Exports in a process of its own, and returns what it took."""
+    """Exports in a separate process, and returns time, memory and disk use."""
     start = time.perf_counter()
     process = subprocess.Popen(
         [
@@ -87,7 +87,7 @@ def export(preset, out, dtype) -> dict:
 
 
 def load(queue, path, vocabulary_size, length):
-    """Gives a model's outputs, and the bytes of its variables."""
+    """Sends back a model's outputs, and the size of its variables."""
     import tensorflow as tf
 
     model = tf.saved_model.load(str(path))

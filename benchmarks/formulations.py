@@ -1,9 +1,9 @@
-"""Times the ways to compute the parts of a memory layer, one beside the other.
+"""Times alternative implementations of the parts of a memory layer.
 
     python benchmarks/formulations.py
 
-Of each part the first row is what the layer does on CPUs; it was chosen by this
-table. Two rows say what the machine can do at most.
+For each part, the first row is the implementation that the layer uses on CPUs;
+it was chosen by this table. Two more rows show the limits of the machine.
 """
 
 import functools
@@ -34,7 +34,7 @@ from keras_pkm.optimizers import row_update
 
 
 def parts(sizes: MemorySizes, tokens: int) -> dict[str, dict]:
-    """Returns the ways to compute each part, the one in use first."""
+    """Returns the implementations of each part, the one in use first."""
     slots_of_table = sizes.num_sub_keys**2
     reads = sizes.num_heads * sizes.top_k
     rng = np.random.default_rng(0)
@@ -198,12 +198,12 @@ def main(
     rounds: int = 11,
     output: pathlib.Path = pathlib.Path("runs/benchmarks"),
 ):
-    """Times the ways to compute the parts of a memory layer.
+    """Times alternative implementations of the parts of a memory layer.
 
     Args:
-        sizes: Of the layer.
-        tokens: In a batch.
-        rounds: Rounds in which all ways of a part are timed in turn, once each.
+        sizes: Sizes of the layer.
+        tokens: Number of tokens in a batch.
+        rounds: Number of rounds. A round times each implementation once.
         output: Directory for formulations.md and formulations.json.
     """
     table = []

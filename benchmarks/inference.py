@@ -1,4 +1,4 @@
-"""Times BERT with and without memories when it is served (table 1).
+"""Times BERT with and without memories in serving (table 1).
 
 python benchmarks/inference.py
 """
@@ -50,18 +50,18 @@ def main(
     rounds: int = 11,
     output: pathlib.Path = pathlib.Path("runs/benchmarks"),
 ):
-    """Times BERT with and without memories when it is served.
+    """Times BERT with and without memories in serving.
 
     Args:
         base: Sizes of BERT-BASE.
         large: Sizes of BERT-LARGE.
-        batches: Numbers of sequences in a batch.
-        length: Tokens of a sequence.
+        batches: Batch sizes, in sequences.
+        length: Number of tokens of a sequence.
         precision: Dtype policy.
-        implementation: That of the memories. Exported models have the portable
-            one.
-        models: The models that are timed.
-        rounds: Rounds in which a model and BASE are timed, once each.
+        implementation: Implementation of the memories. Exported models have the
+            portable one.
+        models: The models to time.
+        rounds: Number of rounds. A round times a model and BASE once each.
         output: Directory for inference.md and inference.json.
     """
     table = []

@@ -2,9 +2,9 @@
 
     python benchmarks/layer.py
 
-Forward, forward and backward, and a whole train step with its optimizer, and
-the memory that each needs. Everybody's time stands beside ours of the same
-rounds.
+It times the forward pass, forward and backward, and a whole train step with its
+optimizer, and measures the memory that each needs. Each time is shown beside
+ours from the same rounds.
 """
 
 import importlib.util
@@ -28,7 +28,7 @@ from benchmarks.timing.report import write
 TASKS = ("forward", "forward + backward", "train step")
 STEP = TASKS[-1]
 MIB = 2**20
-# Whom to compare with: name, builder, its further arguments, tasks.
+# The other implementations: name, builder, its further arguments, tasks.
 PEERS = (
     (
         "product-key-memory (torch), Adam",
@@ -93,7 +93,7 @@ def compare(
 
 
 def beyond(peak_bytes: int | None, held: int) -> str:
-    """Returns the memory beyond what every implementation has to hold."""
+    """Returns the memory beyond what every implementation needs."""
     if peak_bytes is None:
         return "-"
     return f"{(peak_bytes - held) / MIB:,.0f}"
@@ -107,14 +107,14 @@ def main(
 ):
     """Times one product-key memory against other implementations of it.
 
-    Memory is the most that was in use beyond what each has to hold: the table
+    Memory is the peak use beyond what every implementation needs: the table
     and, in train steps, two moments of its size and the gradient of the slots
-    read.
+    that were read.
 
     Args:
-        sizes: Of the layer.
-        tokens: Numbers of tokens in a batch.
-        rounds: Rounds in which both are timed, once each.
+        sizes: Sizes of the layer.
+        tokens: Batch sizes, in tokens.
+        rounds: Number of rounds. A round times both once.
         output: Directory for layer.md and layer.json.
     """
     if not TORCH:

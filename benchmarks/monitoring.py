@@ -1,4 +1,4 @@
-"""Times training whose memories are watched against the same without.
+"""Times training with and without a monitor of memory usage.
 
 python benchmarks/monitoring.py
 """
@@ -19,7 +19,7 @@ from benchmarks.timing.in_turn import time_in_turn
 from benchmarks.timing.report import report
 from benchmarks.timing.report import spread
 
-# Those of `pretrain.py --recipe laptop`.
+# The sizes of `pretrain.py --recipe laptop`.
 LAPTOP = BertSizes(
     num_layers=3,
     hidden_dim=128,
@@ -43,20 +43,20 @@ def main(
     rounds: int = 5,
     output: pathlib.Path = pathlib.Path("runs/benchmarks"),
 ):
-    """Times training with `MemoryUsageMonitor` and without.
+    """Times training with and without `MemoryUsageMonitor`.
 
     The defaults are those of a stage of `pretrain.py --recipe laptop`, which
-    measures five times in 600 steps, on a 33rd as many batches as it trains on.
-    What a measurement takes is also timed with one train step only, where the
-    steps' own spread does not hide it.
+    measures five times in 600 steps. A measurement reads one batch for every 33
+    batches of training. It is also timed with a single train step, where the
+    variation of the steps does not hide it.
 
     Args:
-        sizes: Of the model, BERT+ResM.
-        batch: Sequences in a batch.
-        length: Tokens of a sequence.
-        steps: Train steps from one measurement to the next.
-        held_out: Sequences that a measurement reads.
-        rounds: Rounds in which both are timed, once each.
+        sizes: Sizes of the model, BERT+ResM.
+        batch: Number of sequences in a batch.
+        length: Number of tokens of a sequence.
+        steps: Number of train steps between two measurements.
+        held_out: Number of sequences that a measurement reads.
+        rounds: Number of rounds. A round times both once.
         output: Directory for monitoring.md and monitoring.json.
     """
 

@@ -1,9 +1,9 @@
-"""Time and memory against the number of slots, product keys and flat keys.
+"""Measures time and memory by the number of slots, for product and flat keys.
 
     python benchmarks/scaling.py
 
-One layer of each, and BASE+ResM, served: the figure of the poster of Lample et
-al., "Large Memory Layers with Product Keys".
+It measures one layer of each, and BASE+ResM, in serving, as in the figure on
+the poster of Lample et al., "Large Memory Layers with Product Keys".
 """
 
 import dataclasses
@@ -80,17 +80,18 @@ def main(
     rounds: int = 11,
     output: pathlib.Path = pathlib.Path("runs/benchmarks"),
 ):
-    """Times memories of more and more slots.
+    """Times memories with growing numbers of slots.
 
     Args:
-        sizes: Of the layers.
+        sizes: Sizes of the layers.
         bert: Sizes of the BERT around them.
-        num_sub_keys: Square roots of the numbers of slots.
+        num_sub_keys: Numbers of sub-keys, the square roots of the numbers of
+            slots.
         flat_up_to: The largest of these for flat keys, whose keys and scores
-            grow with the slots.
-        reference: The one of these that all others are compared with.
-        tokens: In a batch.
-        rounds: Rounds in which a size and the reference are timed, once each.
+            grow with the number of slots.
+        reference: The number of sub-keys that others are compared with.
+        tokens: Number of tokens in a batch.
+        rounds: Number of rounds. A round times a size and the reference once.
         output: Directory for scaling.md, scaling.json and scaling.png.
     """
     points = [

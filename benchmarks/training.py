@@ -22,16 +22,16 @@ from benchmarks.timing.report import report
 from benchmarks.timing.report import spread
 from benchmarks.timing.report import write
 
-# Block, and the layers of `memory_layers` that have it.
+# The block, and the entries of `memory_layers` that have it.
 MODELS = {
     "BASE": ("ffn", slice(None)),
     "BASE+PKM": ("pkm", slice(None)),
     "BASE+ResM": ("resm", slice(None)),
     "BASE+ResM, one memory": ("resm", slice(1)),
 }
-# Pairs to time in turn, and the paper's figure: 2.8 days without memory, 5.1
-# with, on 32 V100 (section 4.4). Adam against PKMAdam has one memory, because
-# two models with two of them need more than 23 GB together.
+# Pairs to time in turn, and the paper's figure: 2.8 days without memory and 5.1
+# with memory, on 32 V100 (section 4.4). Adam and PKMAdam are compared with one
+# memory, because two models with two memories need more than 23 GB together.
 PAIRS = (
     (("BASE", "PKMAdam"), ("BASE+PKM", "PKMAdam"), "-"),
     (("BASE", "PKMAdam"), ("BASE+ResM", "PKMAdam"), 1.82),
@@ -55,11 +55,11 @@ def main(
     """Times train steps with and without memories, with PKMAdam and Adam.
 
     Args:
-        sizes: Of the model.
-        batch: Sequences in a batch.
-        length: Tokens of a sequence.
+        sizes: Sizes of the model.
+        batch: Number of sequences in a batch.
+        length: Number of tokens of a sequence.
         precision: Dtype policy.
-        rounds: Rounds in which both of a pair are timed, once each.
+        rounds: Number of rounds. A round times both of a pair once.
         output: Directory for training.md and training.json.
     """
     table = []

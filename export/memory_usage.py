@@ -2,7 +2,7 @@
 
     python export/memory_usage.py --model served --text held-out.txt
 
-asks the model's signature `memory_access`, as any client of it could.
+calls the model's signature `memory_access`, as any client could.
 """
 
 import json

@@ -1,8 +1,9 @@
-"""Applies what a model was taught to an exported copy of it, or undoes it.
+"""Applies a patch to an exported model, or undoes it.
 
     python export/patch.py --model served --apply facts.safetensors --out newer
 
-writes a copy that knows what training/teach.py has taught the model since.
+writes a copy of the exported model that also knows what training/teach.py wrote
+into the patch.
 """
 
 import pathlib

@@ -1,4 +1,4 @@
-"""Refuses backends of Keras on which nothing here works, when imported."""
+"""Raises an error on import unless Keras uses the TensorFlow backend."""
 
 import keras
 

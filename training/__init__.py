@@ -1,1 +1,1 @@
-"""Pretraining with product-key memory: data, recipes and the command."""
+"""Trains, measures and teaches models: the commands and their parts."""

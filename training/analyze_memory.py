@@ -30,7 +30,7 @@ def main(args: list[str] | None = None) -> int:
 
 
 def write_analysis(recipe: AnalysisRecipe) -> None:
-    """Measures as the recipe says, and writes the report.
+    """Measures what the recipe asks for, and writes the report.
 
     Raises:
         UserError: the recipe cannot be carried out; nothing is written then.

@@ -1,4 +1,4 @@
-"""Measures a masked language model on text: perplexity and memory usage.
+"""Measures a language model on text: perplexity and memory usage.
 
 python training/evaluate_mlm.py --model runs/books --text held-out.txt
 """
@@ -30,7 +30,7 @@ def main(args: list[str] | None = None) -> int:
 
 
 def measure(recipe: EvaluationRecipe) -> None:
-    """Measures as the recipe says, prints the figures and writes them.
+    """Measures what the recipe asks for, and prints and writes the figures.
 
     Raises:
         UserError: the recipe cannot be carried out.

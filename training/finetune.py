@@ -46,14 +46,14 @@ def main(args: list[str] | None = None) -> int:
 
 
 def finetune(recipe: FinetuningRecipe, signals: Signals) -> dict:
-    """Fine-tunes as the recipe says and returns the figures of all seeds.
+    """Fine-tunes a model by a recipe, and returns the figures of all seeds.
 
     Raises:
         UserError: the recipe cannot be carried out; nothing is written then.
-        RunError: something ended a run that had begun.
-        Interrupted: a signal did.
+        RunError: the run ended early because of an error.
+        Interrupted: the run ended early because of a signal.
     """
-    # First of all: devices cannot be split once TensorFlow has used one.
+    # This comes first: devices cannot be split once TensorFlow has used one.
     strategy = prepare_devices(recipe)
     pretrained = load_pretrained(recipe.model, recipe.added_memory())
     recipe = dataclasses.replace(

@@ -3,7 +3,7 @@
     python training/pretrain.py --strategy mirrored
 
 trains the laptop recipe on the documentation that comes with Python, first
-without memory, then with it, and prints what the memory brought.
+without memory and then with it, and prints the difference that it makes.
 """
 
 import pathlib
@@ -44,14 +44,14 @@ def main(args: list[str] | None = None) -> int:
 
 
 def pretrain(recipe: PretrainingRecipe, signals: Signals) -> dict:
-    """Trains as the recipe says, writes the run directory, returns figures.
+    """Trains by a recipe, writes the run directory, and returns the figures.
 
     Raises:
         UserError: the recipe cannot be carried out; nothing is written then.
-        RunError: something ended a run that had begun.
-        Interrupted: a signal did.
+        RunError: the run ended early because of an error.
+        Interrupted: the run ended early because of a signal.
     """
-    # First of all: devices cannot be split once TensorFlow has used one.
+    # This comes first: devices cannot be split once TensorFlow has used one.
     strategy = prepare_devices(recipe)
     initial = load_initial_model(recipe.init_from)
     recipe = complete_recipe(recipe, strategy, initial)

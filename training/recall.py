@@ -1,11 +1,11 @@
-"""Measures how many facts a model can know, with a memory and without.
+"""Measures how many facts a model can know, with and without memory.
 
     python training/recall.py --out recall
 
-takes about ten minutes on two cores: a plain model, one that is widened until
-its steps take as long as those of a model with a memory, and that model, train
-for the same time on random facts. The same command goes on where it was
-stopped.
+takes about ten minutes on two cores. Three models train for the same time on
+random facts: a plain model, a model with memory, and a plain model that is
+widened until its steps take as long. The same command resumes a comparison that
+was stopped.
 """
 
 import pathlib
@@ -35,16 +35,16 @@ def main(args: list[str] | None = None) -> int:
     recipe = parse_recipe(args)
     again = shlex.join(["python", "training/recall.py", *args])
     return run_until_stopped(
-        lambda signals: compare(recipe), f"\nTo go on: {again}"
+        lambda signals: compare(recipe), f"\nTo resume: {again}"
     )
 
 
 def compare(recipe: RecallRecipe) -> dict:
-    """Does what is left of the comparison, and returns what was found.
+    """Runs the remaining jobs of the comparison, and returns its findings.
 
     Raises:
         UserError: the recipe cannot be carried out; nothing is written then.
-        RunError: one of the jobs failed.
+        RunError: a job failed.
         Interrupted: a signal came.
     """
     recipe.check()

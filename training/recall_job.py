@@ -1,4 +1,4 @@
-"""Does one job of `training/recall.py`, which starts it."""
+"""Runs one job of `training/recall.py`, which starts it."""
 
 import pathlib
 import sys
@@ -21,7 +21,7 @@ def main(args: list[str] | None = None) -> int:
 
 
 def do_job(out: pathlib.Path, job: str) -> None:
-    """Do one job of a comparison of recall, as training/recall.py starts it.
+    """Run one job of a comparison of recall, for training/recall.py.
 
     Args:
         out: Directory of the comparison.

@@ -38,16 +38,16 @@ def main(args: list[str] | None = None) -> int:
     recipe = tyro.cli(ReproductionRecipe, args=args)
     again = shlex.join(["python", "training/reproduce.py", *args])
     return run_until_stopped(
-        lambda signals: reproduce(recipe), f"\nTo go on: {again}"
+        lambda signals: reproduce(recipe), f"\nTo resume: {again}"
     )
 
 
 def reproduce(recipe: ReproductionRecipe) -> dict:
-    """Carries out what is left of the comparison, and returns its figures.
+    """Runs the remaining commands of the comparison, and returns its figures.
 
     Raises:
         UserError: the recipe cannot be carried out; nothing is written then.
-        RunError: one of the commands failed.
+        RunError: a command failed.
         Interrupted: a signal came.
     """
     recipe.check()

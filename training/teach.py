@@ -2,8 +2,8 @@
 
     python training/teach.py --model runs/books --facts facts.tsv --out taught
 
-writes the facts into the model's memory. `--compare` measures what several ways
-to teach learn and forget.
+writes the facts into the model's memory. `--compare` measures what models learn
+and forget with several teaching methods.
 """
 
 import pathlib
@@ -43,16 +43,16 @@ def main(args: list[str] | None = None) -> int:
     recipe = tyro.cli(ForgettingRecipe, args=rest)
     again = shlex.join(["python", "training/teach.py", *args])
     return run_until_stopped(
-        lambda signals: compare(recipe), f"\nTo go on: {again}"
+        lambda signals: compare(recipe), f"\nTo resume: {again}"
     )
 
 
 def compare(recipe: ForgettingRecipe) -> dict:
-    """Does what is left of a comparison, and returns what was found.
+    """Runs the remaining jobs of a comparison, and returns its findings.
 
     Raises:
         UserError: the recipe cannot be carried out; nothing is written then.
-        RunError: one of the jobs failed.
+        RunError: a job failed.
         Interrupted: a signal came.
     """
     recipe.check()

@@ -1,4 +1,4 @@
-"""Does one job of `training/teach.py --compare`, which starts it."""
+"""Runs one job of `training/teach.py --compare`, which starts it."""
 
 import pathlib
 import sys
@@ -21,11 +21,11 @@ def main(args: list[str] | None = None) -> int:
 
 
 def do_job(out: pathlib.Path, key: str, seed: int) -> None:
-    """Do one job of a comparison, as training/teach.py starts it.
+    """Run one job of a comparison, for training/teach.py.
 
     Args:
         out: Directory of the comparison.
-        key: The way to teach, or base for the model that is taught.
+        key: The teaching method, or base for the model that is taught.
         seed: The seed.
     """
     run_job(out, key, seed)

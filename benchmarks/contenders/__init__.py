@@ -1,1 +1,1 @@
-"""What is compared: our layers, Keras' own, those of torch."""
+"""The implementations that are compared: ours, Keras', and torch's."""

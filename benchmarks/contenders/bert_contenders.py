@@ -1,4 +1,4 @@
-"""BERT with and without memory, to serve and to train."""
+"""BERT with and without memory, for serving and for training."""
 
 import pathlib
 import tempfile
@@ -23,7 +23,7 @@ def encoder(
     precision: str,
     implementation: str = "fastest",
 ) -> Case:
-    """The traced encoder, as one serves it."""
+    """The traced encoder, as for serving."""
     keras.config.set_dtype_policy(precision)
     backbone = _backbone(sizes, block, length)
     inputs = {
@@ -72,7 +72,7 @@ def fit(
     held_out: int,
     monitored: bool,
 ) -> Case:
-    """Training from one evaluation to the next, its memories watched or not."""
+    """Training between two evaluations, with or without a usage monitor."""
     model = _masked_lm(sizes, "resm", length)
     model.compile(keras_pkm.optimizers.PKMAdam(1e-4))
     examples = tf.data.Dataset.from_tensors(_examples(sizes, batch, length))
@@ -82,7 +82,7 @@ def fit(
     examples = examples.with_options(options)
     callbacks = []
     if monitored:
-        # All that it can write, as pretraining has it.
+        # All outputs are written, as in pretraining.
         folder = pathlib.Path(tempfile.mkdtemp(prefix="monitoring-"))
         monitor = keras_pkm.callbacks.MemoryUsageMonitor(
             examples.repeat(-(-held_out // batch)),
@@ -105,7 +105,7 @@ def fit(
 
 def _masked_lm(sizes, block, length):
     backbone = _backbone(sizes, block, length)
-    # No part of the masked-LM loss; Keras would warn of it.
+    # Not used by the masked-LM loss; Keras would warn about it.
     backbone.pooled_dense.trainable = False
     return keras_pkm.models.PKMBertMaskedLM(backbone)
 

@@ -1,4 +1,4 @@
-"""A memory whose slots have whole keys, as product keys replace them."""
+"""A memory with one whole key a slot, without product keys."""
 
 import keras
 from keras import ops
@@ -7,9 +7,9 @@ from keras_pkm.ops import embedding_bag
 
 
 class FlatMemory(keras.layers.Layer):
-    """Every token scores the keys of all slots.
+    """A memory in which every token scores the keys of all slots.
 
-    Apart from that it is `keras_pkm.layers.ProductKeyMemory` without query
+    Otherwise it is `keras_pkm.layers.ProductKeyMemory` without query
     normalization.
     """
 

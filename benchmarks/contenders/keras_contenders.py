@@ -82,7 +82,7 @@ def ours(sizes: MemorySizes, tokens: int) -> Case:
 
 
 def flat(sizes: MemorySizes, tokens: int) -> Case:
-    """A memory without product keys, to serve."""
+    """A memory without product keys, for serving."""
     layer = FlatMemory(
         sizes.num_sub_keys**2, sizes.num_heads, sizes.top_k, sizes.key_dim
     )

@@ -1,4 +1,4 @@
-"""The sizes of what is compared, for all frameworks."""
+"""The sizes of the compared models, for all frameworks."""
 
 import dataclasses
 
@@ -9,13 +9,14 @@ import numpy as np
 class MemorySizes:
     """Sizes of a product-key memory; the defaults are the paper's."""
 
-    # Sub-keys of each half; the memory has the square of it in slots.
+    # Number of sub-keys for each half of a query. The number of slots is its
+    # square.
     num_sub_keys: int = 512
     # Width of inputs, values and output.
     width: int = 768
-    # Heads, each with queries and sub-keys of its own.
+    # Number of heads, each with its own queries and sub-keys.
     num_heads: int = 4
-    # Slots that a head reads for a token.
+    # Number of slots that each head reads for a token.
     top_k: int = 32
     # Width of a head's query.
     key_dim: int = 256
@@ -30,25 +31,26 @@ class MemorySizes:
 class BertSizes:
     """Sizes of a BERT; the defaults are BASE with the paper's memories."""
 
-    # Encoder layers.
+    # Number of encoder layers.
     num_layers: int = 12
     # Width of the encoder layers.
     hidden_dim: int = 768
-    # Attention heads.
+    # Number of attention heads.
     num_heads: int = 12
     # Width of the feed-forward networks.
     intermediate_dim: int = 3072
     # Layers with a memory, counted from 1.
     memory_layers: tuple[int, ...] = (4, 8)
-    # Sub-keys of each half; a memory has the square of it in slots.
+    # Number of sub-keys for each half of a query. The number of slots is its
+    # square.
     num_sub_keys: int = 512
-    # Heads of a memory.
+    # Number of heads of a memory.
     memory_heads: int = 4
-    # Slots that a head reads for a token.
+    # Number of slots that each head reads for a token.
     top_k: int = 32
     # Width of a head's query.
     key_dim: int = 256
-    # Tokens of the vocabulary.
+    # Number of tokens of the vocabulary.
     vocabulary_size: int = 30522
 
 

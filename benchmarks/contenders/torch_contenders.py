@@ -11,11 +11,11 @@ from benchmarks.timing.in_turn import Case
 
 
 class BagMemory(torch.nn.Module):
-    """The strongest formulation of the layer that eager torch allows.
+    """The fastest implementation of the layer that eager torch allows.
 
-    One batched product for all sub-scores, top-k over only those pairs of
-    sub-keys that can be among the best, and `EmbeddingBag`, which never holds
-    the rows it reads.
+    One batched product computes all sub-scores, top-k runs over only the pairs
+    of sub-keys that can be among the best, and `EmbeddingBag` sums rows without
+    storing them.
     """
 
     def __init__(self, sizes: MemorySizes, sparse: bool = False):
@@ -69,7 +69,7 @@ def package(sizes: MemorySizes, tokens: int) -> Case:
         heads=sizes.num_heads,
         num_keys=sizes.num_sub_keys,
         topk=sizes.top_k,
-        # There, the width of half a query; its batch norm fails.
+        # In that package, the width of half a query. Its batch norm fails.
         dim_head=sizes.key_dim // 2,
     )
     return _case(layer, torch.optim.Adam, sizes, (1, tokens, sizes.width))
@@ -98,7 +98,7 @@ def sparse_bag(sizes: MemorySizes, tokens: int) -> Case:
 
 
 class _Both:
-    """Two optimizers that step together."""
+    """Two optimizers whose steps are taken together."""
 
     def __init__(self, *optimizers):
         self._optimizers = optimizers

@@ -1,1 +1,1 @@
-"""Measures time and memory, and prints tables of it."""
+"""Measures time and memory, and prints tables of both."""

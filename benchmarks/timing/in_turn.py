@@ -1,8 +1,8 @@
-"""Times contenders in turn: A B A B ..., each in a process of its own.
+"""Times contenders in turn: A B A B ..., each in a separate process.
 
-What else a shared machine does then hits all of them alike, so that the ratios
-of one round mean something where its times do not; and neither one's thread
-pool or memory stands in another's way.
+Other load on a shared machine then affects all of them alike: the ratios of a
+round are meaningful even if its times are not. Separate processes keep their
+thread pools and their memory apart.
 """
 
 import contextlib
@@ -24,10 +24,10 @@ class Contender:
     """One side of a comparison.
 
     Attributes:
-        name: What tables call it.
+        name: Its name in tables.
         build: The name of a function that returns a `Case`, as MODULE.NAME in
             this folder. Only its own process imports it: TensorFlow and torch
-            do not stand each other in one.
+            do not work together in one process.
         args: Its arguments.
     """
 
@@ -38,12 +38,12 @@ class Contender:
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """What a process has built.
+    """The functions that a process offers for timing.
 
     Attributes:
-        tasks: The functions to time by name. A call ends when its result is
-            there.
-        facts: What is known of it beside, such as its number of parameters.
+        tasks: The functions to time, by name. A call returns when its result
+            is ready.
+        facts: Further facts, such as the number of parameters.
     """
 
     tasks: dict[str, Callable[[], Any]]
@@ -52,14 +52,13 @@ class Case:
 
 @dataclasses.dataclass(frozen=True)
 class Timing:
-    """One task of one contender.
+    """The measurements of one task of one contender.
 
     Attributes:
         seconds: The time of each round.
-        peak_bytes: The most memory in use in these rounds beyond what the
-            process had before it built anything, or `None` where that cannot
-            be told.
-        facts: Those of its `Case`.
+        peak_bytes: The peak memory use in these rounds, beyond the use before
+            anything was built, or `None` if it is unknown.
+        facts: The facts of its `Case`.
     """
 
     seconds: list[float]
@@ -72,7 +71,7 @@ class Timing:
         return statistics.median(self.seconds)
 
     def ratio_to(self, other: "Timing") -> tuple[float, float, float]:
-        """The median, least and largest ratio of a round's two times."""
+        """The median, smallest and largest ratio of a round's two times."""
         ratios = [a / b for a, b in zip(self.seconds, other.seconds)]
         return statistics.median(ratios), min(ratios), max(ratios)
 
@@ -80,12 +79,12 @@ class Timing:
 def time_in_turn(
     contenders: list[Contender], tasks: Sequence[str], rounds: int
 ) -> dict[str, list[Timing]]:
-    """Times tasks, one after the other, each by all contenders in turn.
+    """Times one task after another, each for all contenders in turn.
 
     Args:
-        contenders: Who takes part.
-        tasks: Names of tasks that all of them have.
-        rounds: How many times each is timed, after two calls that are not.
+        contenders: The contenders.
+        tasks: Names of tasks that all contenders have.
+        rounds: Number of timed calls of each, after two calls to warm up.
 
     Returns:
         For each task the contenders' timings, in their order.
@@ -114,7 +113,7 @@ def time_in_turn(
 
 
 class _Process:
-    """A contender's process, from `with` to its end."""
+    """A contender's process, as a context manager."""
 
     def __init__(self, contender):
         self._name = contender.name
@@ -144,7 +143,7 @@ class _Process:
             self._process.join()
             raise RuntimeError(
                 f"{self._name} died with exit code {self._process.exitcode}, "
-                "-9 mostly for want of memory."
+                "-9 mostly because it ran out of memory."
             ) from None
         if failed:
             raise RuntimeError(f"{self._name} failed:\n{answer}")

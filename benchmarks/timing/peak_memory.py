@@ -1,7 +1,7 @@
-"""The most memory that this process had in use since it was last asked.
+"""The peak memory use of this process since the last reset.
 
-On a GPU it is the allocator's of the framework in use, else the process's
-resident memory, which only Linux counts anew on demand.
+On a GPU it is that of the framework's allocator, otherwise the resident memory
+of the process, whose peak only Linux can reset.
 """
 
 import pathlib
@@ -12,19 +12,19 @@ _CLEAR = pathlib.Path("/proc/self/clear_refs")
 
 
 def current() -> int | None:
-    """Returns the bytes in use, or `None` where that cannot be told."""
+    """Returns the bytes in use, or `None` if they are unknown."""
     gpu = _gpu()
     return gpu.current() if gpu else _resident("VmRSS")
 
 
 def peak() -> int | None:
-    """Returns the most bytes in use since `reset`, or `None`."""
+    """Returns the largest number of bytes in use since `reset`, or `None`."""
     gpu = _gpu()
     return gpu.peak() if gpu else _resident("VmHWM")
 
 
 def reset():
-    """Makes `peak` count from here."""
+    """Resets the peak."""
     gpu = _gpu()
     if gpu:
         gpu.reset()
@@ -42,7 +42,7 @@ def _resident(name):
 
 
 def _gpu():
-    """The counters of the GPU of the framework that is in use, if any."""
+    """The GPU memory counters of the framework in use, if any."""
     torch = sys.modules.get("torch")
     if torch is not None and torch.cuda.is_available():
         return _TorchCounters(torch)

@@ -1,4 +1,4 @@
-"""What a benchmark prints, and the JSON beside it."""
+"""Prints a benchmark's table, and writes it with a JSON file."""
 
 import importlib.metadata
 import json
@@ -33,7 +33,7 @@ def machine() -> dict[str, Any]:
 def report(name: str, rows: list[dict[str, Any]], directory: pathlib.Path):
     """Prints rows as a Markdown table and writes them.
 
-    Args: as of `write`.
+    Args: see `write`.
     """
     print(write(name, rows, directory))
 
@@ -41,13 +41,13 @@ def report(name: str, rows: list[dict[str, Any]], directory: pathlib.Path):
 def write(
     name: str, rows: list[dict[str, Any]], directory: pathlib.Path
 ) -> str:
-    """Writes rows, those that there are so far; long runs lose nothing.
+    """Writes the rows so far, so that a long run loses nothing.
 
     Args:
-        name: Of the files `NAME.md` and `NAME.json`, which get the machine,
-            too.
-        rows: The table's, with its columns' names.
-        directory: Where the files go. It is made if it is not there.
+        name: The base name of the files `NAME.md` and `NAME.json`, which also
+            describe the machine.
+        rows: The rows of the table, by the names of its columns.
+        directory: The directory of the files. It is created if it is missing.
 
     Returns:
         The text of `NAME.md`.
@@ -68,7 +68,7 @@ def write(
 
 
 def spread(median: float, least: float, largest: float) -> str:
-    """Returns a figure with its range, three digits each."""
+    """Returns a figure with its range, with three digits each."""
     return f"{median:.3g} ({least:.3g}-{largest:.3g})"
 
 

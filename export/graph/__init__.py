@@ -1,1 +1,1 @@
-"""Graphs of stock operations: tokens, windows, the encoder, its tables."""
+"""Graphs of stock operations for tokens, windows, encoder and tables."""

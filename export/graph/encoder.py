@@ -19,11 +19,11 @@ INPUTS = {
 
 
 class Encoder:
-    """A backbone whose graphs are portable, and read the tables given to it.
+    """A backbone with portable graphs that read `ValueTable`s.
 
     Args:
         backbone: encoder of `keras_pkm.models` or keras-hub.
-        dtype: How memory values are stored, see `ValueTable`.
+        dtype: The format in which memory values are stored, see `ValueTable`.
         kept: Optional dict, from the number of a memory's layer to the slots
             that are kept, see `ValueTable`.
 
@@ -50,7 +50,7 @@ class Encoder:
             self._values[id(values)] = self.tables[number]
         outputs = backbone.output
         if not isinstance(outputs, dict):
-            # Models without a pooler stand for a text by its first token.
+            # Without a pooler, the first token's output represents the text.
             outputs = {
                 "sequence_output": outputs,
                 "pooled_output": outputs[:, 0],
@@ -110,7 +110,7 @@ class Encoder:
     def portable_reads(
         self, training: bool = False
     ) -> contextlib.AbstractContextManager:
-        """Within it graphs of the backbone are portable, and read `tables`."""
+        """A context in which graphs are portable and read `tables`."""
         return portable_reads(
             lambda values, slots: self._values[id(values)].read(slots), training
         )
@@ -118,11 +118,11 @@ class Encoder:
     def variables_of(
         self, model: keras.Model, trainable: bool = False
     ) -> list[tf.Variable]:
-        """The variables that a model around the backbone needs, once each.
+        """The variables that a model with the backbone needs, once each.
 
         Args:
             model: the backbone, or a task with it.
-            trainable: bool. Whether to leave out those that are not trained.
+            trainable: bool. Whether to return only trainable variables.
         """
         variables = model.trainable_variables if trainable else model.variables
         found = []

@@ -1,4 +1,4 @@
-"""Tokens to the inputs of an encoder, with TF Hub's names."""
+"""Packs tokens into an encoder's inputs, with TF Hub's names."""
 
 from collections.abc import Sequence
 
@@ -15,8 +15,8 @@ def pack(
 ) -> dict[str, tf.Tensor]:
     """Lays out one or two texts, as keras-hub's preprocessors do.
 
-    Where they are too long together, each token in turn is given to one text
-    and to the other until there is no room left.
+    If they are too long together, tokens of the two texts are kept in turn
+    until the input is full.
 
     Args:
         segments: list of int32 ragged tensors of shape `(texts, (tokens))`.
@@ -34,7 +34,7 @@ def pack(
     for number, segment in enumerate(segments):
         segment_type = special.second_segment if number else 0
         if number:
-            # What stands between belongs to the text before.
+            # Tokens between two texts belong to the first one.
             pieces.append(_repeat(special.between, count))
             types.append(_repeat([0] * len(special.between), count))
         pieces.append(segment)
@@ -54,7 +54,7 @@ def pack(
 
 
 def _repeat(ids, count):
-    """Ragged rows that are all alike."""
+    """Ragged rows with the same ids in each."""
     ids = tf.constant(ids, "int32")
     return tf.RaggedTensor.from_tensor(
         tf.tile(ids[None], (tf.cast(count, "int32"), 1))

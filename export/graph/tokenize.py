@@ -1,4 +1,4 @@
-"""Text to tokens, and tokens to inputs, in portable graphs."""
+"""Turns text into tokens in portable graphs."""
 
 import keras_hub
 import tensorflow as tf
@@ -6,7 +6,7 @@ import tensorflow_text as tf_text
 
 from keras_pkm.runs.user_error import UserError
 
-# keras-hub's patterns, which say where words begin and end.
+# keras-hub's patterns for the boundaries of words.
 from keras_hub.src.tokenizers.word_piece_tokenizer import (  # isort: skip
     PUNCTUATION_AND_CJK_REGEX,
     PUNCTUATION_REGEX,
@@ -16,7 +16,7 @@ from keras_hub.src.tokenizers.word_piece_tokenizer import (  # isort: skip
 
 
 def check_tokenizer(tokenizer: keras_hub.tokenizers.Tokenizer) -> None:
-    """Checks that a tokenizer can be a part of an exported graph.
+    """Checks that a tokenizer can be part of an exported graph.
 
     Raises:
         UserError: it cannot.
@@ -30,11 +30,11 @@ def check_tokenizer(tokenizer: keras_hub.tokenizers.Tokenizer) -> None:
 
 
 def clean(text: tf.Tensor) -> tf.Tensor:
-    """Replaces what is not UTF-8 by U+FFFD, and all kinds of spaces by one.
+    """Replaces invalid UTF-8 by U+FFFD, and all kinds of spaces by one kind.
 
-    keras-hub takes spaces beyond ASCII for parts of words, which BERT and
-    `training/text/packed_text.py` do not, and stops at the character NUL. The
-    number of characters stays.
+    keras-hub treats spaces beyond ASCII as parts of words, unlike BERT and
+    `training/text/packed_text.py`, and stops at the character NUL. The number
+    of characters does not change.
     """
     text = tf.strings.unicode_transcode(text, "UTF-8", "UTF-8")
     return tf.strings.regex_replace(text, r"[\p{Z}\x00]", " ")
@@ -55,11 +55,12 @@ def tokenize(
 def tokenize_with_offsets(
     tokenizer: keras_hub.tokenizers.Tokenizer, text: tf.Tensor
 ) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
-    """As `tokenize`, with the place of each token.
+    """Like `tokenize`, with the position of each token in the text.
 
-    keras-hub's tokenizers do not say it. Text is normalized character by
-    character, which gives the same but that accents cannot change places, so
-    that each byte of the normalized text is known to come from one character.
+    keras-hub's tokenizers do not return positions. Here text is normalized
+    character by character, so that each byte of the normalized text comes from
+    a known character. The result is the same, except that accents are not
+    reordered.
 
     Args:
         tokenizer: keras-hub's WordPiece tokenizer.
@@ -85,10 +86,10 @@ def tokenize_with_offsets(
     if tokenizer.lowercase:
         words = tf_text.case_fold_utf8(words)
         folded = tf.ragged.map_flat_values(tf_text.case_fold_utf8, plain)
-    # Words begin at bytes of the plain text, tokens at bytes of folded words.
+    # Words start at bytes of the plain text, tokens at bytes of folded words.
     places = _Places(folded)
     word_bytes = places.first_bytes(_Places(plain).characters_at(word_bytes))
-    # Of keras-hub, private: it alone has the offsets.
+    # Private to keras-hub, but nothing else has the offsets.
     ids, begins, ends = tokenizer._fast_word_piece.tokenize_with_offsets(words)
     begins, ends = (
         (tf.cast(offsets, "int64") + word_bytes[..., None]).merge_dims(-2, -1)
@@ -108,25 +109,25 @@ def _without_accents(characters):
 
 
 class _Places:
-    """Which bytes of texts come from which of their characters.
+    """Maps bytes of texts to their characters.
 
     Args:
-        characters: strings of shape `(texts, (characters))`, normalized; those
-            that are empty stand for no byte.
+        characters: strings of shape `(texts, (characters))`, normalized. An
+            empty string has no byte.
     """
 
     def __init__(self, characters):
         lengths = tf.strings.length(characters.flat_values)
         count = tf.size(lengths, "int64")
         self._splits = characters.row_splits
-        # Of all texts, one after the other, with the end.
+        # For all texts, concatenated, and the end.
         self._first_bytes = tf.cast(
             tf.concat([[0], tf.cumsum(lengths)], 0), "int64"
         )
         self._owners = tf.repeat(tf.range(count), lengths)
 
     def first_bytes(self, characters):
-        """The first bytes of characters, counted in their texts."""
+        """The first bytes of characters, counted within their texts."""
         rows = characters.value_rowids()
         found = tf.gather(
             self._first_bytes,
@@ -143,7 +144,7 @@ class _Places:
         offsets_in_all = offsets.flat_values + tf.gather(
             self._text_bytes(), rows
         )
-        # Folding a word may, rarely, give more than folding its characters.
+        # Folding a word can, rarely, give more bytes than its characters do.
         found = tf.gather(
             self._owners,
             tf.minimum(offsets_in_all, tf.size(self._owners, "int64") - 1),
@@ -154,5 +155,5 @@ class _Places:
         )
 
     def _text_bytes(self):
-        """Where texts begin."""
+        """The positions at which texts begin."""
         return tf.gather(self._first_bytes, self._splits)

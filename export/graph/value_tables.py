@@ -1,12 +1,12 @@
-"""Value tables as they are stored in an exported model."""
+"""The value tables of an exported model."""
 
 import numpy as np
 import tensorflow as tf
 
-#: What `--values-dtype` takes.
+#: The values of `--values-dtype`.
 DTYPES = ("float32", "bfloat16", "int8")
 
-# Rows that are converted at once: a table may be as large as the memory.
+# Rows that are converted at a time: a table may fill the host's memory.
 _CHUNK = 16_384
 
 
@@ -21,12 +21,12 @@ class ValueTable:
             are stored. All others share a row of zeros.
 
     Attributes:
-        num_slots: Slots of the memory, which keep their numbers.
-        num_rows: Rows that are stored.
-        width: Entries of a row.
-        size: Bytes of all that is stored.
+        num_slots: Number of slots of the memory. Slots keep their numbers.
+        num_rows: Number of rows that are stored.
+        width: Number of entries of a row.
+        size: Number of bytes that are stored.
         variables: The `tf.Variable`s that are stored.
-        trainable_variables: Those of them that can be trained.
+        trainable_variables: The variables that can be trained.
     """
 
     def __init__(
@@ -55,12 +55,12 @@ class ValueTable:
 
     @property
     def values(self) -> tf.Variable:
-        """The rows that are stored, as they are stored."""
+        """The stored rows, in their stored dtype."""
         return self._values
 
     @property
     def is_whole(self) -> bool:
-        """Whether it has all rows, to the last bit."""
+        """Whether all rows are stored, bit for bit."""
         return self._rows is None and self._values.dtype == "float32"
 
     @property
@@ -75,7 +75,7 @@ class ValueTable:
         return [part for part in self.variables if part.trainable]
 
     def read(self, slots: tf.Tensor) -> tf.Tensor:
-        """Returns the float32 rows of int32 slots, and reads no others."""
+        """Returns the float32 rows of int32 slots; reads no other rows."""
         rows = slots if self._rows is None else tf.gather(self._rows, slots)
         values = tf.cast(tf.gather(self._values, rows), "float32")
         if self._scales is None:
@@ -84,7 +84,7 @@ class ValueTable:
 
 
 def _convert(values, dtype, kept):
-    """Copies the rows that are kept, and gives them a dtype and a scale."""
+    """Copies the kept rows, converts them, and returns them with a scale."""
     numbers = np.arange(values.shape[0])
     if kept is not None:
         numbers = numbers[kept]

@@ -19,10 +19,10 @@ class Windows:
         inputs: dict of int32 tensors of shape `(windows, sequence_length)`, by
             TF Hub's names.
         examples: int32 of shape `(windows,)`: the question's number.
-        tokens: int32 of shape `(windows, sequence_length)`: the number of a
-            token in its paragraph, -1 where there is none.
+        tokens: int32 of shape `(windows, sequence_length)`: the number of each
+            token in its paragraph, -1 outside of the paragraph.
         in_the_middle: bool, likewise: whether no other window of the question
-            has more of the paragraph around the token.
+            has more context around the token.
     """
 
     inputs: dict
@@ -39,7 +39,8 @@ def make_windows(
 ) -> Windows:
     """Lays out all questions with their paragraphs.
 
-    A question that leaves a paragraph less than a quarter of a window is cut.
+    A question is cut if it leaves less than a quarter of a window for the
+    paragraph.
 
     Args:
         questions: int32 ragged tensor of shape `(examples, (tokens))`.
@@ -57,7 +58,7 @@ def make_windows(
     more = tf.maximum(counts - rooms, 0)
     windows = 1 + (more + steps - 1) // steps
 
-    # All that follows has one row for each window.
+    # From here on everything has one row for each window.
     examples = tf.repeat(tf.range(tf.size(windows)), windows)
     numbers = tf.ragged.range(windows).flat_values
     head, count, room, step = (
@@ -94,7 +95,7 @@ def make_windows(
     second = (places >= head) & (places <= end)
 
     def context(shift):
-        """How much of a paragraph a window further on has around a token."""
+        """A token's context in the window that is `shift` windows later."""
         other = first + shift * step
         other_last = tf.minimum(other + room, count)
         around = tf.minimum(tokens - other, other_last - 1 - tokens)
@@ -109,8 +110,8 @@ def make_windows(
         )
         return tf.where(is_there, found, -1.0)
 
-    # The amount rises to the best window and falls behind it; the first of
-    # equal ones counts.
+    # The context grows up to the best window and shrinks after it; of equal
+    # windows the first one counts.
     here = context(0)
     return Windows(
         {
@@ -140,12 +141,12 @@ def best_spans(
         start_logits: float32 of shape `(windows, sequence_length)`.
         end_logits: float32, likewise.
         sizes: `WindowSizes`.
-        best: int. How many starts and ends of a window to combine.
+        best: int. The number of starts and ends of a window to combine.
 
     Returns:
         A tuple of the first and the last token of each answer in its paragraph,
-        -1 where there is none, and the answer's share of the probability of
-        all spans that were combined, 0 where there is none.
+        -1 if there is no answer, and the answer's share of the probability of
+        all combined spans, 0 if there is no answer.
     """
     best = min(best, sizes.sequence_length)
     lowest = tf.float32.min
@@ -177,7 +178,7 @@ def best_spans(
             tf.cast(windows.examples, "int64"),
             tf.cast(count, "int64"),
         ).merge_dims(1, 2)
-        # A column more: without questions there is none.
+        # One more column: without questions there would be none.
         return tf.pad(
             rows.to_tensor(default), [[0, 0], [0, 1]], constant_values=default
         )

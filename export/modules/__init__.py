@@ -1,1 +1,1 @@
-"""The SavedModels, their signatures and their model card."""
+"""SavedModels, their signatures and their model cards."""

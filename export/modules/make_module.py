@@ -1,4 +1,4 @@
-"""What is saved, for each `--what`."""
+"""Makes the module to save, for each `--what`."""
 
 import tensorflow as tf
 
@@ -17,7 +17,7 @@ from keras_pkm.text.window_sizes import WindowSizes
 def make_module(
     model: TrainedModel, recipe: ExportRecipe, encoder: Encoder | None
 ) -> tf.train.Checkpoint:
-    """Returns what is to be saved, with `signatures_to_save`.
+    """Returns the module to save, with `signatures_to_save`.
 
     Raises:
         UserError: a flag does not fit the model.
@@ -46,7 +46,7 @@ def make_module(
 
 
 def _classes_of(model, recipe):
-    """The names of a classifier's classes, and how many texts it takes."""
+    """The names of a classifier's classes, and the number of texts it takes."""
     trained = model.source.results
     count = model.task.num_classes
     labels = recipe.labels or trained.get("classes") or map(str, range(count))

@@ -1,4 +1,4 @@
-"""What an exported model says of its memories, for patches."""
+"""The file about an exported model's memories, which patches need."""
 
 import pathlib
 
@@ -15,11 +15,11 @@ _NAME = "memories.json"
 def write_memories(
     directory: pathlib.Path, model: TrainedModel, encoder: Encoder
 ) -> None:
-    """Writes which model it was, and whether its tables are whole.
+    """Writes the trained model's fingerprint, and whether tables are whole.
 
     Args:
-        directory: That of the SavedModel.
-        model: The model that it was made of.
+        directory: The directory of the SavedModel.
+        model: The trained model that was exported.
         encoder: Its encoder, with memories.
     """
     tables = encoder.tables
@@ -35,10 +35,10 @@ def read_memories(directory: pathlib.Path) -> tuple[dict[int, int], str]:
     """Returns the slots of an exported model's memories, and its fingerprint.
 
     Args:
-        directory: That of the SavedModel.
+        directory: The directory of the SavedModel.
 
     Raises:
-        UserError: it is none that takes patches.
+        UserError: it is not a model that takes patches.
     """
     if not (directory / "saved_model.pb").exists():
         raise UserError(

@@ -52,14 +52,14 @@ def format_model_card(
     module: tf.train.Checkpoint,
     change: str,
 ) -> str:
-    """Returns what users of an exported model need to know, as Markdown.
+    """Returns the model card of an exported model, as Markdown.
 
     Args:
         model: `TrainedModel`.
         recipe: `ExportRecipe`.
         encoder: `Encoder`, or None.
-        module: what is saved, with `signatures_to_save`.
-        change: str. What became of the model by pruning.
+        module: the module to save, with `signatures_to_save`.
+        change: str. A table of what pruning or rounding changed.
     """
     source = model.source
     parts = [
@@ -85,7 +85,7 @@ def format_model_card(
 
 
 def _name(source):
-    """The last folders of the model's path: the rest is the user's own."""
+    """The last folders of the model's path; the rest is private."""
     return "/".join(pathlib.Path(source.name).resolve().parts[-2:])
 
 

@@ -1,4 +1,4 @@
-"""Applies a patch to an exported model, or reverts it, in a copy."""
+"""Applies a patch to a copy of an exported model, or reverts it."""
 
 import dataclasses
 import pathlib
@@ -17,19 +17,19 @@ from keras_pkm.runs.whole_files import new_directory
 from keras_pkm.teaching.memory_patch import MemoryPatch
 
 _VARIABLES = "variables"
-# Has a hash of the variables, which no loader needs.
+# This file has a hash of the variables; no loader needs it.
 _HASHES = "fingerprint.pb"
 _GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"
 
 
 @dataclasses.dataclass(frozen=True)
 class PatchRecipe:
-    """Apply what a model was taught to an exported copy of it, or undo it.
+    """Apply a patch to an exported model, or undo it.
 
-    Writes a copy of the exported model; nothing but rows of its memories
-    changes.
+    Writes a patched copy of the exported model, in which only rows of its
+    memories differ.
 
-    --verbose shows the messages of TensorFlow, too.
+    --verbose also shows the messages of TensorFlow.
     """
 
     # The directory of a model that export/saved_model.py wrote.
@@ -43,10 +43,10 @@ class PatchRecipe:
 
 
 def patch_module(recipe: PatchRecipe) -> str:
-    """Writes a patched copy, and returns what was changed.
+    """Writes a patched copy, and returns a description of the change.
 
     Raises:
-        UserError: the patch does not suit the model; nothing is written then.
+        UserError: the patch does not fit the model; nothing is written then.
         RunError: the copy cannot be written.
     """
     if (recipe.apply is None) == (recipe.revert is None):

@@ -10,15 +10,16 @@ from export.modules.signatures import list_variables
 
 
 class SavedEncoder(tf.train.Checkpoint):
-    """What `hub.load` gives for an encoder: TF Hub's API for text.
+    """The object that `hub.load` returns for an encoder: TF Hub's API for text.
 
     It is called with the inputs, a dict of int32 tensors of shape `(batch,
-    length)`, and `training`. So is `mlm`, of models with a masked-LM head, with
-    `masked_lm_positions` in addition, for which it has `mlm_logits`.
+    length)`, and `training`. Models with a masked-LM head also have the method
+    `mlm`. It takes `masked_lm_positions` as a further input, and returns
+    `mlm_logits` for these positions.
 
     Args:
         encoder: `export.graph.encoder.Encoder`.
-        task: Optional masked-LM task around its backbone, for `mlm`.
+        task: Optional masked-LM task with the same backbone, for `mlm`.
     """
 
     def __init__(self, encoder: Encoder, task: keras.Model | None = None):
@@ -26,7 +27,7 @@ class SavedEncoder(tf.train.Checkpoint):
         list_variables(self, encoder, encoder.backbone)
 
         specs = _specs(*INPUTS)
-        # The others call its graphs, so that each is there once.
+        # The other functions call its graphs, so that each is stored once.
         encode = _trace(lambda x, training: encoder(x, training), specs)
 
         def call(inputs, training=False):
@@ -43,7 +44,7 @@ class SavedEncoder(tf.train.Checkpoint):
 
         def serve(**inputs):
             outputs = call(inputs)
-            # Signatures have tensors only.
+            # Outputs of signatures must be tensors.
             del outputs["encoder_outputs"]
             return outputs
 
@@ -72,7 +73,7 @@ def _specs(*names):
 
 
 def _trace(function, specs):
-    """A graph of a function for each value of `training`."""
+    """Traces a function for both values of `training`."""
     function = tf.function(function, autograph=False)
     for training in (False, True):
         function.get_concrete_function(specs, training=training)

@@ -13,21 +13,21 @@ from export.modules.signatures import add_memory_access
 from export.modules.signatures import list_variables
 from keras_pkm.text.special_tokens import SpecialTokens
 
-# Tokens that are proposed for a gap.
+# Number of tokens that are proposed for a gap.
 _BEST = 5
 
 
 class SavedMaskedLM(tf.train.Checkpoint):
-    """What `hub.load` gives for a masked-LM model.
+    """The object that `hub.load` returns for a masked-LM model.
 
-    It is called with strings in which the tokenizer's mask token, such as
-    `[MASK]`, stands for what is to be found, and gives `tokens` and `scores` of
-    shape `(batch, masks, 5)`, best first, in the order of the masks. Sentences
-    with fewer masks than others have empty strings and zeros.
+    It is called with strings that contain the tokenizer's mask token, such as
+    `[MASK]`, at the gaps. It returns `tokens` and `scores` of shape `(batch,
+    masks, 5)`, in the order of the masks, best first. If a sentence has fewer
+    masks than others, the rest is filled with empty strings and zeros.
 
     Args:
         encoder: `Encoder`.
-        task: masked-LM task around its backbone.
+        task: masked-LM task with the same backbone.
         tokenizer: keras-hub's WordPiece tokenizer.
         sequence_length: int. Longer texts are cut.
     """
@@ -48,7 +48,7 @@ class SavedMaskedLM(tf.train.Checkpoint):
         def inputs_of(sentences):
             parts = tf.strings.split(clean(sentences), sep=tokenizer.mask_token)
             ids = tokenize(tokenizer, parts.flat_values)
-            # A mask behind each part but the last of a sentence.
+            # A mask follows each part of a sentence except the last.
             masks = tf.fill((ids.nrows(), 1), special.mask)
             ids = parts.with_values(tf.concat([ids, masks], 1))
             ids = ids.merge_dims(1, 2)[:, :-1]
@@ -57,7 +57,7 @@ class SavedMaskedLM(tf.train.Checkpoint):
         @tf.function(input_signature=[SENTENCES], autograph=False)
         def call(sentences):
             count = tf.size(sentences)
-            # Keras cannot gather from no rows at all.
+            # Keras cannot gather from zero rows.
             no_rows = tf.cast(tf.equal(count, 0), "int32")
             sentences = tf.concat([sentences, tf.fill([no_rows], "")], 0)
             inputs = inputs_of(sentences)

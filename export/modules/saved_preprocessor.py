@@ -12,15 +12,16 @@ SENTENCES = tf.TensorSpec((None,), "string", "sentences")
 
 
 class SavedPreprocessor(tf.train.Checkpoint):
-    """What `hub.load` gives for a preprocessor: TF Hub's API for text.
+    """The object that `hub.load` returns for a preprocessor: TF Hub's API.
 
-    It is called with strings and gives an encoder's inputs. `tokenize` gives
-    ragged ids, of which `bert_pack_inputs` makes inputs of any length, of one
-    text or two; `tokenize.get_special_tokens_dict()` names the special ids.
+    It is called with strings and returns an encoder's inputs. `tokenize`
+    returns ragged ids; `bert_pack_inputs` turns the ids of one or two texts
+    into inputs of any length. `tokenize.get_special_tokens_dict()` has the
+    special ids.
 
     Args:
         tokenizer: keras-hub's WordPiece tokenizer.
-        sequence_length: int. The length of inputs, where no other is asked for.
+        sequence_length: int. The default length of inputs.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""A question answerer, from strings to an answer and its place."""
+"""A question answerer, from strings to an answer and its position."""
 
 import keras
 import keras_hub
@@ -15,22 +15,22 @@ from export.modules.signatures import list_variables
 from keras_pkm.text.special_tokens import SpecialTokens
 from keras_pkm.text.window_sizes import WindowSizes
 
-# Windows that are computed at once: a context may have hundreds.
+# Windows that are computed at a time: a context may have hundreds.
 _WINDOWS = 32
 
 
 class SavedQuestionAnswerer(tf.train.Checkpoint):
-    """What `hub.load` gives for a question answerer.
+    """The object that `hub.load` returns for a question answerer.
 
-    It is called with a dict of strings of shape `(batch,)`, `question` and
-    `context`, of any length, and gives `answer`, a part of the context, `start`
-    and `end`, its first character and that after its last, and `score`, its
-    share of the probability of all spans that it was chosen from. Where there
-    is no answer, in an empty context, all are empty or 0.
+    It is called with a dict of `question` and `context`, strings of shape
+    `(batch,)` and of any length. It returns `answer`, a part of the context;
+    `start` and `end`, its first character and the one after its last; and
+    `score`, its share of the probability of all candidate spans. If the context
+    is empty there is no answer: the results are then empty or 0.
 
     Args:
         encoder: `export.graph.encoder.Encoder`.
-        task: `keras_pkm.models.QuestionAnswerer` around its backbone.
+        task: `keras_pkm.models.QuestionAnswerer` with the same backbone.
         tokenizer: keras-hub's WordPiece tokenizer.
         sizes: `WindowSizes`.
     """
@@ -95,7 +95,7 @@ class SavedQuestionAnswerer(tf.train.Checkpoint):
 
 
 def _in_parts(function, inputs, length):
-    """Applies a function to so many rows at once, and joins what it returns."""
+    """Applies a function to `length` rows at a time, and joins the results."""
 
     def go_on(first, *found):
         part = {
@@ -120,8 +120,8 @@ def _in_parts(function, inputs, length):
 
 
 def _at(offsets, tokens):
-    """The offsets of one token of each text, 0 where the token is -1."""
-    # A column more: texts may have no tokens.
+    """The offsets of one token of each text, or 0 if the token is -1."""
+    # One more column: texts may have no tokens.
     offsets = tf.pad(offsets.to_tensor(), [[0, 0], [0, 1]])
     found = tf.gather(offsets, tf.maximum(tokens, 0), batch_dims=1)
     return tf.where(tokens >= 0, found, 0)

@@ -16,20 +16,20 @@ from keras_pkm.text.special_tokens import SpecialTokens
 
 
 class SavedTextClassifier(tf.train.Checkpoint):
-    """What `hub.load` gives for a text classifier.
+    """The object that `hub.load` returns for a text classifier.
 
-    It is called with a dict of strings of shape `(batch,)`, `text` and, for
-    tasks on pairs, `text_pair`, and gives `label`, the name of the best class,
-    its `score`, and `classes` and `scores` of shape `(batch, classes)`. Of
-    tasks on one text it can also be called with the strings alone.
+    It is called with a dict of `text` and, for tasks on pairs, `text_pair`,
+    strings of shape `(batch,)`. It returns `label`, the name of the best class;
+    its `score`; and `classes` and `scores` of shape `(batch, classes)`. For
+    tasks on single texts it can also be called with the strings alone.
 
     Args:
         encoder: `export.graph.encoder.Encoder`.
-        task: text classifier around its backbone.
+        task: text classifier with the same backbone.
         tokenizer: keras-hub's WordPiece tokenizer.
         sequence_length: int. Longer texts are cut.
         labels: list of str. The names of the classes.
-        num_texts: int. 1 or 2: how many texts an example has.
+        num_texts: int. Number of texts of an example, 1 or 2.
     """
 
     def __init__(

@@ -14,32 +14,33 @@ from keras_pkm.runs.user_error import UserError
 
 @dataclasses.dataclass(frozen=True)
 class UsageRecipe:
-    """Measure how an exported model uses its memories, on text.
+    """Measure how an exported model uses its memories on text.
 
-    Each line is an input of its own, a question answerer's context, or a
-    pair's first text. What is longer than the model's inputs is cut, but for
+    Each line is one input: a text, the context of a question answerer, or the
+    first text of a pair. Lines that are too long for the model are cut, except
     contexts.
 
-    --verbose shows the messages of TensorFlow, too.
+    --verbose also shows the messages of TensorFlow.
     """
 
     # Directory of an exported model with memory.
     model: str
-    # Text files.
+    # Text files to measure on.
     text: tuple[str, ...]
-    # Directory of an exported preprocessor: encoders take no text.
+    # Directory of an exported preprocessor. Encoders need one, because they
+    # take no text.
     preprocessor: str | None = None
-    # Lines in a batch.
+    # Number of lines in a batch.
     batch_size: int = 32
     # Print JSON instead of a table.
     json: bool = False
 
 
 def measure_usage(recipe: UsageRecipe) -> tuple[dict, int]:
-    """Returns the figures of each memory, by its layer, and their slots.
+    """Returns the figures of each memory, by layer, and the number of slots.
 
     Raises:
-        UserError: a model cannot be loaded or asked, or there is no text.
+        UserError: a model cannot be loaded or called, or there is no text.
     """
     lines = read_lines(recipe.text)
     if recipe.batch_size < 1:

@@ -1,4 +1,4 @@
-"""What all exported models have in common: variables and memory access."""
+"""Common parts of all exported models: variables and memory access."""
 
 from collections.abc import Callable
 
@@ -11,13 +11,13 @@ from export.graph.encoder import Encoder
 def list_variables(
     module: tf.train.Checkpoint, encoder: Encoder, model: keras.Model
 ) -> None:
-    """Gives a module the attributes by which loaders find its variables.
+    """Adds the attributes through which loaders find a module's variables.
 
-    They are plain `tf.Variable`s: had the module Keras variables, or a model,
-    among its attributes, each variable would be stored twice.
+    They are plain `tf.Variable`s. If the module had Keras variables or a model
+    as attributes, each variable would be stored twice.
 
     Args:
-        module: what is saved.
+        module: the module to save.
         encoder: `export.graph.encoder.Encoder`.
         model: its backbone, or a task with it.
     """
@@ -32,18 +32,18 @@ def add_memory_access(
     access_of: Callable[..., dict],
     input_signature: list,
 ) -> None:
-    """Gives a module `memory_access`, as attribute and as signature.
+    """Adds `memory_access` to a module, as attribute and as signature.
 
-    For each memory layer N of a model with memory it has `slots_N` and
-    `weights_N`, of shape `(inputs, length, heads, top_k)`, and `num_slots_N`,
-    the number of its slots. The weights are 0 at padding. The attribute
-    `memory_values` has the variables of the value tables, by the layers.
+    For each memory layer N it returns `slots_N` and `weights_N`, of shape
+    `(inputs, length, heads, top_k)`, and `num_slots_N`, the number of slots.
+    The weights are 0 at padding. The attribute `memory_values` has the
+    variables of the value tables, by layer.
 
     Args:
-        module: what is saved, with `signatures_to_save`.
+        module: the module to save, with `signatures_to_save`.
         encoder: `export.graph.encoder.Encoder`.
-        access_of: takes the module's inputs and returns the memory access, a
-            dict from a layer's number to its slots and weights.
+        access_of: function of the module's inputs that returns the memory
+            access, a dict from a layer's number to its slots and weights.
         input_signature: list of the specifications of the module's inputs.
     """
     if not encoder.tables:
@@ -60,7 +60,7 @@ def add_memory_access(
             )
         return found
 
-    # By which patches find what they change.
+    # Patches find the tables through this attribute.
     module.memory_values = {
         str(number): table.values for number, table in encoder.tables.items()
     }

@@ -20,11 +20,11 @@ def write_module(
     card: str,
     recipe: ExportRecipe,
 ) -> str:
-    """Writes what is exported, and returns what it is and how large.
+    """Writes an exported model, and returns its description and size.
 
     Args:
-        module: What is saved, with `signatures_to_save`.
-        model: The model that it was made of.
+        module: The module to save, with `signatures_to_save`.
+        model: The trained model that is exported.
         encoder: Its encoder, if it has one.
         card: The model card, as Markdown.
         recipe: `ExportRecipe`.

@@ -1,1 +1,1 @@
-"""Smaller value tables, and what they change."""
+"""Smaller value tables, and their effect on the model."""

@@ -1,4 +1,4 @@
-"""How much a smaller table changes what a model says."""
+"""Measures how much smaller tables change a model's outputs."""
 
 import keras
 import numpy as np
@@ -25,16 +25,16 @@ def measure_change(
     Args:
         before: `Encoder` with whole tables.
         after: `Encoder` of the same backbone with smaller ones.
-        task: masked-LM task or text classifier around it, or None.
+        task: masked-LM task or text classifier with that backbone, or None.
         inputs: dict of arrays, from `export.smaller.text_inputs`.
         special: `SpecialTokens` of the model.
 
     Returns:
-        A dict with `"outputs"`, the root mean square of the differences of the
-        encoder's outputs in units of that of the outputs, and, of models with
-        these heads, `"perplexity before"` and `"perplexity after"`, of 15 % of
-        the tokens, masked, or `"same label"`, the share of the inputs with the
-        same best class. All are measured on real tokens only.
+        A dict with `"outputs"`: the root mean square of the change of the
+        encoder's outputs, relative to that of the outputs. For masked-LM tasks
+        it also has `"perplexity before"` and `"perplexity after"`, with 15 % of
+        the tokens masked; for classifiers `"same label"`, the share of inputs
+        with the same best class. Padding is excluded.
     """
     compare = tf.function(
         lambda inputs: _compare(before, after, task, inputs),
@@ -69,7 +69,7 @@ def measure_change(
 
 
 def _compare(before, after, task, inputs):
-    """Sums over a batch, of which `measure_change` makes its figures."""
+    """Sums over a batch, from which `measure_change` makes its figures."""
     outputs = [e(inputs)["sequence_output"] for e in (before, after)]
     real = tf.cast(inputs["input_mask"], "float32")[..., None]
     sums = {
@@ -77,7 +77,7 @@ def _compare(before, after, task, inputs):
         "size": tf.reduce_sum(tf.square(outputs[0]) * real),
     }
     if hasattr(task, "masked_lm_head"):
-        # The head is large: it sees masked tokens alone.
+        # The head is large, so it is applied to masked tokens only.
         labels = tf.reshape(inputs["labels"], [-1])
         places = tf.where(labels >= 0)[None, :, 0]
         labels = tf.gather(labels, places)
@@ -101,7 +101,7 @@ def _compare(before, after, task, inputs):
 
 
 def _mask(inputs, special):
-    """Masks some real tokens, always the same, and adds labels, else -1."""
+    """Masks some real tokens, always the same; labels are -1 elsewhere."""
     rng = np.random.default_rng(0)
     ids = inputs["input_word_ids"]
     chosen = rng.random(ids.shape) < _MASK_RATE

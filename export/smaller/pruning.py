@@ -1,4 +1,4 @@
-"""Which slots of a memory are worth keeping: those that text reads."""
+"""Chooses the slots of a memory to keep: those that a text reads."""
 
 import numpy as np
 import tensorflow as tf
@@ -40,14 +40,14 @@ def read_mass(encoder: Encoder, inputs: dict) -> dict[int, np.ndarray]:
 
 
 def kept_slots(mass: np.ndarray, percent: float = 100.0) -> np.ndarray:
-    """Chooses the fewest slots that have so much of the mass.
+    """Chooses the smallest set of slots with a given share of the mass.
 
     Args:
         mass: float array of shape `(num_slots,)`, not negative.
-        percent: How much of it. 100 keeps every slot with any.
+        percent: The share. 100 keeps every slot with a mass above zero.
 
     Returns:
-        A bool array of that shape.
+        A bool array of the same shape.
     """
     order = np.argsort(-mass, kind="stable")
     before = np.cumsum(mass[order]) - mass[order]

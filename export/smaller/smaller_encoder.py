@@ -1,4 +1,4 @@
-"""An encoder with smaller value tables, and what that changes."""
+"""An encoder with smaller value tables, compared with the original."""
 
 import numpy as np
 
@@ -12,16 +12,16 @@ from export.trained.recipe import ExportRecipe
 from export.trained.trained_model import TrainedModel
 from keras_pkm.runs.user_error import UserError
 
-# One input of so many says how much the model changes, without other text.
+# Without --compare, one of this number of inputs is used for the comparison.
 _MEASURED = 10
 
 
 def make_encoder(
     model: TrainedModel, recipe: ExportRecipe
 ) -> tuple[Encoder | None, str]:
-    """Returns the encoder to export, if any, and how it differs.
+    """Returns the encoder to export, if any, and a table of its changes.
 
-    That is a Markdown table, empty where no text says what to compare on.
+    The table is Markdown; it is empty if there is no text to compare on.
 
     Raises:
         UserError: there is nothing to prune, or no text.
@@ -70,7 +70,7 @@ def _inputs(model, paths):
 
 
 def _compare(before, after, model, inputs):
-    """Measures what changes, and returns a table of it."""
+    """Measures the changes, and returns a table of them."""
     figures = measure_change(before, after, model.task, inputs, model.special)
     lines = ["| | trained | exported |", "|---|---:|---:|"]
     for number, table in before.tables.items():

@@ -1,4 +1,4 @@
-"""Text files to the inputs of an encoder."""
+"""Turns text files into an encoder's inputs."""
 
 from collections.abc import Iterator
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ def read_lines(paths: Sequence[str]) -> list[str]:
     """Returns the lines of text files that are not blank.
 
     Raises:
-        UserError: a file cannot be read, is not UTF-8, or none has text.
+        UserError: a file cannot be read or is not UTF-8, or no file has text.
     """
     lines = []
     for path in paths:
@@ -44,13 +44,13 @@ def inputs_of_lines(
     special: SpecialTokens,
     length: int,
 ) -> dict:
-    """Lays out lines one by one, long ones in several parts.
+    """Makes an input of each line, or several inputs of a long line.
 
     Args:
         lines: list of str.
-        tokenizer: keras-hub's.
+        tokenizer: keras-hub's tokenizer.
         special: `SpecialTokens` of the model.
-        length: int. Tokens of an input.
+        length: int. Number of tokens of an input.
 
     Returns:
         A dict of int32 arrays of shape `(inputs, length)`, by TF Hub's names.

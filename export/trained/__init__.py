@@ -1,1 +1,1 @@
-"""The trained model to export, and what is known of its run."""
+"""The trained model to export, with its run's recipe and results."""

@@ -1,6 +1,6 @@
-"""What an export consists of, as data.
+"""The settings of an export.
 
-The command line has one flag for each field, whose help is the comment above.
+The command line has one flag for each field; the comment above is its help.
 """
 
 import dataclasses
@@ -15,53 +15,56 @@ KINDS = ("encoder", "preprocessor", "mlm", "classifier", "qa")
 
 @dataclasses.dataclass(frozen=True)
 class ExportRecipe:
-    """Export a trained model as a SavedModel, which needs none of our code.
+    """Export a trained model as a SavedModel that loads without keras_pkm.
 
-    --verbose shows the messages of TensorFlow, too.
+    --verbose also shows the messages of TensorFlow.
     """
 
-    # The model: the directory of a run, whose best model it is, or of a preset.
+    # The model: the directory of a run, of which the best model is used, or of
+    # a preset.
     model: str
-    # encoder or preprocessor (TF Hub's API for text), mlm (text with gaps to
-    # tokens), classifier (text to classes) or qa (a question and its context to
-    # an answer).
+    # What to export: encoder or preprocessor (TF Hub's API for text), mlm (text
+    # with gaps to tokens), classifier (text to classes) or qa (a question and
+    # its context to an answer).
     what: str
     # Directory to write; new or empty.
     out: str
 
     # --- Text ---
 
-    # Tokens of the inputs that text becomes. Default: as it was trained.
+    # Number of tokens of an input. Default: as in training.
     sequence_length: int | None = None
-    # Names of a classifier's classes. Default: the task's, or numbers.
+    # Names of a classifier's classes. Default: those of the task, or numbers.
     labels: tuple[str, ...] = ()
-    # Texts of a classifier's example: 2 for pairs. Default: the task's, or 1.
+    # Number of texts of a classifier's input: 1, or 2 for pairs. Default: that
+    # of the task, or 1.
     texts: int | None = None
-    # Tokens from one window of a context to the next. Default: as trained.
+    # Number of tokens between the starts of two windows of a context. Default:
+    # as in training.
     stride: int | None = None
-    # The most tokens of an answer. Default: as trained.
+    # Maximum number of tokens of an answer. Default: as in training.
     answer_length: int | None = None
 
     # --- Size ---
 
-    # How memory values are stored: float32, bfloat16, or int8 with a scale for
-    # each row.
+    # Format of the stored memory values: float32, bfloat16, or int8 with a
+    # scale for each row.
     values_dtype: str = "float32"
-    # Text files. Only the memory rows that they read are kept; all others share
-    # a row of zeros.
+    # Text files. Only memory rows that these texts read are kept; all others
+    # are replaced by a single row of zeros.
     prune_unused: tuple[str, ...] = ()
-    # Keep the fewest rows that have so many percent of all weight in the reads
-    # of --prune-unused.
+    # With --prune-unused, keep the smallest set of rows that have this
+    # percentage of all read weights.
     keep_top: float = 100.0
     # Text files on which the exported model is compared with the trained one.
-    # Default: a tenth of --prune-unused, which then has no part in the choice.
+    # Default: a tenth of --prune-unused, which is then not used to choose rows.
     compare: tuple[str, ...] = ()
 
     def check(self) -> None:
         """Finds what is impossible before anything is loaded.
 
         Raises:
-            UserError: a flag has a value that it cannot have.
+            UserError: a flag has an impossible value.
         """
         for flag, known in (("what", KINDS), ("values_dtype", DTYPES)):
             if getattr(self, flag) not in known:

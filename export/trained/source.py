@@ -1,4 +1,4 @@
-"""The trained model that `--model` names: a run's, or a preset."""
+"""The trained model that `--model` names: a run's model, or a preset."""
 
 import dataclasses
 import pathlib
@@ -16,14 +16,14 @@ from keras_pkm.runs.user_error import UserError
 
 @dataclasses.dataclass(frozen=True)
 class Source:
-    """A preset, and what is known of the run that wrote it.
+    """A preset, with the recipe and results of the run that wrote it.
 
     Attributes:
-        name: As it was asked for.
+        name: The name that the user gave.
         path: The preset's directory.
-        recipe: The run's, or nothing.
-        results: Likewise.
-        report: The run's figures as Markdown, or nothing.
+        recipe: The run's recipe, or an empty dict.
+        results: The run's results, or an empty dict.
+        report: The run's results as Markdown, or an empty string.
     """
 
     name: str
@@ -34,13 +34,13 @@ class Source:
 
     @classmethod
     def open(cls, name: str) -> "Source":
-        """Finds the model of a directory.
+        """Finds the model in a directory.
 
-        That is a fine-tuning run's best seed's, a pretraining run's best, or a
-        preset.
+        For a fine-tuning run that is the best seed's model, for a pretraining
+        run the best model. Otherwise the directory is a preset itself.
 
         Raises:
-            UserError: there is none.
+            UserError: there is no model.
         """
         run = RunDirectory(name)
         if run.is_run:
@@ -71,10 +71,10 @@ class Source:
 
         Args:
             kind: The class of task that is needed.
-            title: What the user calls it.
+            title: The value of `--what`, for the error.
 
         Raises:
-            UserError: it is another one.
+            UserError: the model is another task.
         """
         task = self._task()
         if not issubclass(task, kind):
@@ -86,7 +86,7 @@ class Source:
         return self._load(task.from_preset)
 
     def has(self, kind: type) -> bool:
-        """Whether it holds a task of that class."""
+        """Whether the preset contains a task of that class."""
         return issubclass(self._task(), kind)
 
     def _task(self):
@@ -112,14 +112,14 @@ class Source:
 
     @property
     def sequence_length(self) -> int | None:
-        """The length of inputs that its preprocessor makes, where known."""
+        """The length of its preprocessor's inputs, or `None` if unknown."""
         config = read_json(self.path / "preprocessor.json", default={})
         return config.get("config", {}).get("sequence_length")
 
     def _load(self, from_preset):
         try:
             return from_preset(str(self.path))
-        # keras-hub raises any kind for files that it cannot use.
+        # keras-hub raises all kinds of errors for files that it cannot use.
         except Exception as error:
             reason = " ".join(str(error).split())[:300]
             raise UserError(

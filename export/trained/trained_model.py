@@ -1,4 +1,4 @@
-"""A trained model with all that its export needs."""
+"""A trained model with everything that its export needs."""
 
 import dataclasses
 
@@ -11,25 +11,25 @@ from keras_pkm.models import QuestionAnswerer
 from keras_pkm.runs.user_error import UserError
 from keras_pkm.text.special_tokens import SpecialTokens
 
-# The tasks of which text models are made.
+# The tasks that can be exported with text as inputs.
 _TASKS = {
     "mlm": keras_hub.models.MaskedLM,
     "classifier": keras_hub.models.TextClassifier,
     "qa": QuestionAnswerer,
 }
-# Tokens of an input, where a preset has no preprocessor that says it.
+# Tokens of an input, if the preset has no preprocessor that defines it.
 _LENGTH = 128
 
 
 @dataclasses.dataclass(frozen=True)
 class TrainedModel:
-    """A trained model with all that its export needs.
+    """A trained model with everything that its export needs.
 
     Attributes:
-        source: Where it comes from.
+        source: The preset, and its run.
         tokenizer: keras-hub's tokenizer.
         special: Its special tokens.
-        sequence_length: Tokens of the inputs that text becomes.
+        sequence_length: Number of tokens of an input.
         task: Its task, or None.
         backbone: Its encoder, or None for a preprocessor.
     """
@@ -43,14 +43,14 @@ class TrainedModel:
 
     @classmethod
     def load(cls, source: Source, recipe: ExportRecipe) -> "TrainedModel":
-        """Loads what `--what` needs.
+        """Loads the parts that `--what` needs.
 
         Args:
-            source: Where it comes from.
+            source: The preset, and its run.
             recipe: `ExportRecipe`.
 
         Raises:
-            UserError: it is not there, or not of that kind.
+            UserError: a part is missing, or the model is of another kind.
         """
         tokenizer = source.load_tokenizer()
         if recipe.what != "encoder":

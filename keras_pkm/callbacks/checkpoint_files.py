@@ -1,4 +1,4 @@
-"""The files of checkpoints, numbered by the step, each with its checksums."""
+"""Checkpoint files, numbered by step, each with its checksums."""
 
 import os
 import re
@@ -19,9 +19,10 @@ class CheckpointFiles:
 
     The checkpoint of step 10 is made of `step-10.index`, `step-10.data-...`
     and `step-10.checksums.json`, which is written last and deleted first. A
-    checkpoint of an earlier version has no checksums of its own; TensorFlow's,
-    which stand within its files, are checked then. A file `checkpoint` tells
-    `tf.train.latest_checkpoint` of them; nothing here depends on it.
+    checkpoint of an earlier version has no file of checksums; it is checked
+    against those that TensorFlow keeps within its own files. A file
+    `checkpoint` lists the checkpoints for `tf.train.latest_checkpoint`; nothing
+    here depends on it.
 
     Args:
         directory: Path of the directory, which need not exist yet.
@@ -37,7 +38,7 @@ class CheckpointFiles:
     def steps(self) -> list[int]:
         """Returns the steps of all checkpoints, whole or not, newest first.
 
-        What a kill leaves of one that was being written does not count.
+        A checkpoint whose writing was interrupted does not count.
         """
         return sorted(
             {
@@ -60,12 +61,13 @@ class CheckpointFiles:
         """Writes a checkpoint and reads it back.
 
         Args:
-            checkpoint: What to write.
-            step: Its number. Another one of that number is replaced.
+            checkpoint: The checkpoint to write.
+            step: The step that numbers it. An existing checkpoint of that step
+                is replaced.
 
         Raises:
-            tf.errors.OpError: it could not be written, or is not what was
-                written when it is read back.
+            tf.errors.OpError: it could not be written, or differs when it is
+                read back.
         """
         prefix = self.prefix(step)
         self._remove(f"step-{step}.{_CHECKSUMS}")
@@ -82,7 +84,7 @@ class CheckpointFiles:
         )
 
     def keep_only(self, steps: Iterable[int]) -> None:
-        """Deletes all other checkpoints, unfinished ones, too."""
+        """Deletes all other checkpoints, including unfinished ones."""
         kept = set(steps)
         names = [
             name
@@ -90,7 +92,8 @@ class CheckpointFiles:
             if (found := _NAME.match(name))
             and (int(found[1]) not in kept or name.endswith("_temp"))
         ]
-        # Without checksums, a kill in between leaves no damaged checkpoint.
+        # Checksums go first, so that an interruption leaves no checkpoint that
+        # contradicts its checksums.
         for name in sorted(names, key=lambda name: _CHECKSUMS not in name):
             self._remove(name)
         self._tell_tensorflow(kept)
@@ -110,7 +113,7 @@ class CheckpointFiles:
             reader = tf.train.load_checkpoint(self.prefix(step))
             for name in reader.get_variable_to_shape_map():
                 reader.get_tensor(name)
-        # What a damaged file raises depends on where the damage is.
+        # The kind of error depends on where the file is damaged.
         except Exception as error:
             return str(error).strip().splitlines()[0]
         return None

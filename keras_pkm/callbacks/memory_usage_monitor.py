@@ -1,4 +1,4 @@
-"""Watches the use of the memories while a model trains."""
+"""Watches how a model's memories are used while it trains."""
 
 import csv
 import logging
@@ -25,31 +25,33 @@ _log = logging.getLogger(__name__)
 
 
 class MemoryUsageMonitor(keras.callbacks.Callback):
-    """Measures memory usage on held-out data every so many steps.
+    """Measures memory usage on held-out data at regular intervals.
 
-    The figures, see `keras_pkm.metrics.MemoryUsage` and `MemoryStaleness`, go
-    into the `logs` of the step and of the epoch under names such as
-    `memory_4_top1_mu` and `memory_4_stale`, 4 being the layer's number counted
-    from 1. Put this callback before those that record logs, as
+    The figures of `keras_pkm.metrics.MemoryUsage` and `MemoryStaleness` go
+    into the `logs` of the step and of the epoch. Their names are such as
+    `memory_4_top1_mu` and `memory_4_stale`, where 4 is the layer's number,
+    counted from 1. Put this callback before those that record logs, such as
     `keras.callbacks.CSVLogger`.
 
-    Slots are stale that were read at an earlier measurement and are no more: no
-    old checkpoints are needed to know. To go on with training in another
-    process, pass `counts_dir`, which keeps the measurements, and remove those
-    of steps that will come once more.
+    A slot is stale if it was read at an earlier measurement but not at the
+    last one; no old checkpoints are needed to find out. To resume training in
+    another process, pass `counts_dir`, which keeps the measurements. If
+    training resumes at an earlier step, measurements of later steps are
+    ignored, and replaced as training reaches them.
 
     Args:
         data: finite `tf.data.Dataset` of held-out batches, as for `evaluate`.
-            Each takes about a third of the time of a train step.
+            Each batch takes about a third of the time of a train step.
         every: optional int. Measure at steps that are multiples of it, and at
-            the end of each epoch, or, if `None`, then only.
-        csv_path: optional path of a CSV file, to which a row is added for each
+            the end of each epoch. Defaults to `None`: at the ends of epochs
+            only.
+        csv_path: optional path of a CSV file, which gets a row for each
             measurement and layer.
         tensorboard_dir: optional directory for TensorBoard summaries: the
             figures, histograms of how often slots are read (as log10 of the
-            reads plus 1), and these as an image of the grid of sub-keys.
-        counts_dir: optional directory, in which each measurement leaves a file
-            `step-STEP.npz` of the reads of each slot.
+            reads plus 1), and the same as an image of the grid of sub-keys.
+        counts_dir: optional directory, to which each measurement writes a file
+            `step-STEP.npz` with the reads of each slot.
 
     Attributes:
         usage: dict. The last measurement, as from
@@ -96,7 +98,7 @@ class MemoryUsageMonitor(keras.callbacks.Callback):
         super().__init__()
         self.data = data
         self.every = positive_int_or_none("every", every)
-        # Keras need not wait for a step after which nothing is done.
+        # Keras need not wait for the end of a step if nothing is measured then.
         self.async_safe = every is None
         self.csv_path = pathlib.Path(csv_path) if csv_path else None
         self.tensorboard_dir = tensorboard_dir
@@ -140,8 +142,8 @@ class MemoryUsageMonitor(keras.callbacks.Callback):
             return
         done = self._iterations()
         for step in list_slot_counts(self.counts_dir):
-            # Those of later steps are from before an interruption: training
-            # went on from an earlier checkpoint, and will replace them.
+            # Counts of later steps were written before an interruption.
+            # Training resumed from an earlier checkpoint and will replace them.
             if step > done:
                 continue
             try:
@@ -209,7 +211,7 @@ class MemoryUsageMonitor(keras.callbacks.Callback):
         for name, value in self._figures.items():
             tf.summary.scalar(name, value)
         for number, layer in counts.items():
-            # Few slots are read a thousand times as often as most others.
+            # A few slots are read a thousand times as often as most others.
             reads = np.log10(layer["reads"] + 1)
             tf.summary.histogram(f"memory_{number}_log10_reads", reads)
             side = math.isqrt(len(reads))

@@ -1,4 +1,4 @@
-"""Steps that the optimizer skipped, as a gradient was not finite."""
+"""Counts the steps that the optimizer skips for a non-finite gradient."""
 
 from typing import Any
 
@@ -10,21 +10,21 @@ from keras_pkm.trainers.default_optimizer import count_applied
 
 
 class SkippedSteps(keras.callbacks.Callback):
-    """Counts skipped steps, and ends training in which they do not end.
+    """Counts skipped steps, and ends training after too many in a row.
 
     `keras_pkm.optimizers.PKMAdam` and `LossScaleOptimizer` skip a step whose
     loss or gradient is not finite. The logs of each epoch get the number of
-    steps skipped so far, as `skipped_steps`. Other optimizers of Keras skip
-    none; `keras.callbacks.TerminateOnNaN` is for them.
+    steps skipped so far, as `skipped_steps`. Other optimizers of Keras never
+    skip a step; use `keras.callbacks.TerminateOnNaN` with them.
 
     Args:
-        limit: optional int, at least 1. So many skipped steps in a row raise
-            an error. Defaults to `None`, never, for loss scaling, where a few
-            of them are usual.
+        limit: optional int, at least 1. The number of skipped steps in a row
+            that raises an error. Defaults to `None`, which never raises one:
+            with loss scaling a few skipped steps are normal.
 
     Attributes:
         total: int. Steps skipped since training began.
-        in_a_row: int. Steps skipped since the last one that was not.
+        in_a_row: int. Steps skipped since the last step that was taken.
 
     Raises:
         FloatingPointError: `limit` steps in a row were skipped.

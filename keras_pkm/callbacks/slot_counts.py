@@ -1,4 +1,4 @@
-"""Files of how often each slot was read, one for each measurement."""
+"""Files that record how often each slot was read, one a measurement."""
 
 import os
 import pathlib
@@ -10,7 +10,7 @@ import numpy as np
 from keras_pkm.runs.array_files import read_arrays
 from keras_pkm.runs.array_files import write_arrays
 
-#: Reads of each slot, by the number of the layer and by name.
+#: Counts of each slot, by the number of the layer and by the count's name.
 Counts: TypeAlias = dict[int, dict[str, np.ndarray]]
 _NAME = re.compile(r"step-(\d+)\.npz")
 
@@ -21,10 +21,11 @@ def write_slot_counts(
     """Writes a measurement, whole or not at all.
 
     Args:
-        directory: path, created where it is missing.
+        directory: path. The directory is created if it is missing.
         step: int, not negative.
-        counts: dict of dicts of arrays, by the number of the layer and by name,
-            as from `keras_pkm.models.MemoryProbe.counts`.
+        counts: dict of dicts of arrays, by the number of the layer and by the
+            count's name, as `keras_pkm.models.MemoryProbe.counts` returns
+            them.
     """
     directory = pathlib.Path(directory)
     directory.mkdir(parents=True, exist_ok=True)
@@ -37,7 +38,7 @@ def write_slot_counts(
 
 
 def read_slot_counts(directory: str | os.PathLike[str], step: int) -> Counts:
-    """Returns a measurement as `write_slot_counts` took it.
+    """Returns a measurement that `write_slot_counts` wrote.
 
     Raises:
         ValueError: the file is damaged.

@@ -1,4 +1,4 @@
-"""Checkpoints from which training goes on exactly."""
+"""Checkpoints from which training resumes exactly."""
 
 import dataclasses
 import json
@@ -19,18 +19,19 @@ _log = logging.getLogger(__name__)
 
 
 class TrainingCheckpoint(keras.callbacks.Callback):
-    """Saves all that training depends on, to go on as if nothing had happened.
+    """Saves the state of training, so that it resumes as if uninterrupted.
 
-    That is every variable of the model and of its optimizer, loss scale and
-    seeds of dropout included, the number of steps done, and `state`. A kill at
-    any moment, also while a checkpoint is being written, leaves the last good
-    one. What comes next depends on the data, too: give `fit` a dataset that
-    begins at the step that `restore` returns. (Keras' own `BackupAndRestore`
-    knows neither seeds nor data, and begins the epoch once more.)
+    A checkpoint contains every variable of the model and of its optimizer,
+    loss scale and seeds of dropout included, the number of steps done, and
+    `state`. If the process is killed, even while it writes a checkpoint, the
+    last good one is intact. The data must resume, too: give `fit` a dataset
+    that begins at the step that `restore` returns. (Keras' own
+    `BackupAndRestore` saves neither seeds nor the position in the data, and
+    repeats the epoch.)
 
-    Each checkpoint is read back after it was written, and older ones are
-    deleted only then. It has a file of checksums: `restore` takes the newest
-    checkpoint that is whole, and logs a warning for each damaged one.
+    Each checkpoint is read back after it has been written; only then are older
+    ones deleted. It has a file of checksums: `restore` takes the newest
+    checkpoint that is whole, and logs a warning that names the damaged ones.
 
     A checkpoint is written at steps that are multiples of `every`, and at the
     end of each epoch, after its evaluation. Put this callback after those that
@@ -44,18 +45,18 @@ class TrainingCheckpoint(keras.callbacks.Callback):
         every: optional int. Steps between checkpoints. Defaults to `None`: at
             the ends of epochs only. With `steps_per_execution` a checkpoint is
             written after the execution in which it is due.
-        keep: int. How many of the newest are kept. Defaults to `2`: with one
-            alone, there is none to go on from if a disk damages it.
-        state: optional dict or dataclass with what else to save, as JSON takes
-            it; a checkpoint restores an object of the same class. Defaults to
-            an empty dict.
+        keep: int. The number of newest checkpoints to keep. Defaults to `2`:
+            if the disk damages one, there is another to resume from.
+        state: optional dict or dataclass with anything else to save. It must
+            be serializable as JSON; an object of the same class is restored.
+            Defaults to an empty dict.
 
     Attributes:
         step: int. Steps done, skipped ones included.
-        state: dict or dataclass, saved and restored. What it holds is up to
-            its users.
-        paused: bool. While it is true, nothing is saved, for instance in a
-            series of bad steps.
+        state: dict or dataclass, saved and restored. Its content is up to the
+            caller.
+        paused: bool. While it is true, nothing is saved, for instance during
+            a series of skipped steps.
         seconds: float. The time spent on writing checkpoints and on reading
             them back.
 
@@ -110,12 +111,14 @@ class TrainingCheckpoint(keras.callbacks.Callback):
 
     @property
     def latest(self) -> str | None:
-        """Path prefix of the newest checkpoint, whole or not, or `None`."""
+        """The path prefix of the newest checkpoint, whole or not, or `None`."""
         steps = self._files.steps()
         return self._files.prefix(steps[0]) if steps else None
 
     def restore(self, model: keras.Model) -> int:
-        """Puts a compiled model, and this, into the newest checkpoint's state.
+        """Restores a compiled model, and this callback, from a checkpoint.
+
+        It takes the newest checkpoint that is whole.
 
         Damaged checkpoints are skipped, with a warning in the log.
 
@@ -127,7 +130,7 @@ class TrainingCheckpoint(keras.callbacks.Callback):
             The number of steps done, `0` where there is no checkpoint yet.
 
         Raises:
-            ValueError: the checkpoint is not one of such a model.
+            ValueError: the checkpoint does not fit the model.
             OSError: there are checkpoints, but none is whole.
         """
         self.set_model(model)
@@ -154,7 +157,7 @@ class TrainingCheckpoint(keras.callbacks.Callback):
                 if faults:
                     _log.warning(
                         "Damaged checkpoints in '%s' are skipped: %s. "
-                        "Training goes on from step %s",
+                        "Training resumes from step %s",
                         self.directory,
                         "; ".join(faults),
                         f"{step:,}",
@@ -165,7 +168,7 @@ class TrainingCheckpoint(keras.callbacks.Callback):
             raise OSError(
                 f"no checkpoint in '{self.directory}' is whole: "
                 f"{'; '.join(faults)}. Put back a copy of these files, or "
-                "begin anew in another directory"
+                "start over in another directory"
             )
         return None
 
@@ -185,8 +188,8 @@ class TrainingCheckpoint(keras.callbacks.Callback):
             if not model.optimizer.built:
                 with model.distribute_strategy.scope():
                     model.optimizer.build(model.trainable_variables)
-            # By order: the names of seeds and optimizers count what the
-            # process has made before.
+            # By order, not by name: names of seeds and optimizers depend on
+            # how many the process has created before.
             self._checkpoint = tf.train.Checkpoint(
                 model=[variable.value for variable in model.variables],
                 optimizer=[
@@ -194,7 +197,7 @@ class TrainingCheckpoint(keras.callbacks.Callback):
                 ],
                 progress=_Progress(self),
             )
-            # Made at the first use, and missed by TensorFlow before that.
+            # Created on first use; without it TensorFlow would miss it.
             self._checkpoint.save_counter  # noqa: B018
         return self._checkpoint
 
@@ -204,7 +207,7 @@ class TrainingCheckpoint(keras.callbacks.Callback):
         done = steps_done(self.params, batch)
         before, self.step = self.step, self.step + done - self._done_in_epoch
         self._done_in_epoch = done
-        # An epoch's last step is saved after the evaluation that follows.
+        # The last step of an epoch is saved after the evaluation.
         is_last = done == self.params.get("steps")
         if self.every and self.step // self.every > before // self.every:
             if not is_last:
@@ -222,10 +225,10 @@ class TrainingCheckpoint(keras.callbacks.Callback):
         self.save()
 
     def save(self) -> None:
-        """Saves now, unless this step has been saved."""
+        """Saves now, unless this step has been saved already."""
         if self.paused or self._saved == self.step:
             return
-        # All workers build the optimizer, as each variable is sent to all.
+        # All workers build the optimizer: each new variable is sent to all.
         checkpoint = self._checkpoint_of_model()
         started = time.perf_counter()
         try:
@@ -241,7 +244,7 @@ class TrainingCheckpoint(keras.callbacks.Callback):
         self.seconds += time.perf_counter() - started
 
     def _steps_to_keep(self) -> list[int]:
-        # Those of later steps were damaged, or training would not be here.
+        # Later checkpoints are damaged, or training would have resumed there.
         earlier = [step for step in self._files.steps() if step <= self.step]
         return earlier[: self.keep]
 

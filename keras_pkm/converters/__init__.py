@@ -1,6 +1,6 @@
-"""Checkpoints of other libraries: tables of names, and arrays.
+"""Readers for checkpoints of other libraries.
 
-`from_preset` of models reads them by the hook in
+The models' `from_preset` finds them through the hook in
 `keras_pkm.models.checkpoint_readers`.
 """
 

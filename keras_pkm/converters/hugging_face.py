@@ -1,8 +1,8 @@
 """Reads models from the directories of Hugging Face's transformers.
 
-Such a directory holds `config.json`, `model.safetensors` (or shards of it with
-their index) and the vocabulary. Tables say which of its modules is
-which of ours; the rest follows from the names of weights.
+Such a directory contains `config.json`, `model.safetensors` (or shards of it
+with their index) and the vocabulary. Tables map its modules to ours; the rest
+follows from the names of weights.
 """
 
 import logging
@@ -28,7 +28,7 @@ _ACTIVATIONS = {
     "gelu_new": "gelu_approximate",
     "gelu_pytorch_tanh": "gelu_approximate",
 }
-# Leaves of our weights and of theirs.
+# The last parts of weight names, ours and theirs.
 _LEAVES = {
     "embeddings": "weight",
     "kernel": "weight",
@@ -40,7 +40,7 @@ _LEAVES = {
 
 
 def is_hugging_face_directory(preset: str | os.PathLike[str]) -> bool:
-    """Whether `preset` is a local directory of transformers."""
+    """Whether `preset` is a local directory of a transformers model."""
     path = pathlib.Path(preset) / "config.json"
     return path.is_file() and "model_type" in _read_json(path)
 
@@ -51,7 +51,7 @@ def _read_json(path: pathlib.Path) -> dict[str, Any]:
     except ValueError as error:
         raise ValueError(
             f"'{path}' must be a JSON object, but is not ({error}). Download "
-            "it again, or save the model anew."
+            "the file or save the model again."
         ) from error
 
 
@@ -63,7 +63,7 @@ class HuggingFaceDirectory:
         family: str. The kind of model that is expected: a key of `FAMILIES`.
 
     Raises:
-        ValueError: it holds another kind of model.
+        ValueError: it contains another kind of model.
     """
 
     def __init__(self, path: str | os.PathLike[str], family: str):
@@ -73,7 +73,7 @@ class HuggingFaceDirectory:
         found = self._config["model_type"]
         if found != family:
             raise ValueError(
-                f"'{self.path}' must hold a model of type '{family}'. "
+                f"'{self.path}' must contain a model of type '{family}'. "
                 f"Received: model_type '{found}' in its config.json. Use the "
                 "class of that model."
             )
@@ -82,8 +82,8 @@ class HuggingFaceDirectory:
         """Returns the arguments of the backbone.
 
         Raises:
-            ValueError: an argument is missing in `config.json`, or of a kind
-                that the backbone lacks.
+            ValueError: `config.json` lacks an argument, or has a value that
+                the backbone does not support.
         """
         sizes = {
             ours: self._entry(theirs)
@@ -105,7 +105,7 @@ class HuggingFaceDirectory:
         return {
             **sizes,
             "activation": _ACTIVATIONS[activation],
-            # Configurations of DistilBERT do not name theirs.
+            # DistilBERT's configurations have no such entry.
             "layer_norm_epsilon": self._config.get("layer_norm_eps"),
         }
 
@@ -120,10 +120,10 @@ class HuggingFaceDirectory:
     def load_weights(
         self, model: keras.Model, optional: tuple[str, ...] = ()
     ) -> None:
-        """Gives a model the directory's weights.
+        """Copies the directory's weights into a model.
 
-        Weights of memories keep their initial values, and those of
-        feed-forward networks that a memory replaces are left out.
+        Weights of memories keep their initial values. Weights of feed-forward
+        networks that a memory replaces are not copied.
 
         Args:
             model: backbone or masked-LM task of this family.
@@ -138,7 +138,7 @@ class HuggingFaceDirectory:
         values: list[tuple[keras.Variable, np.ndarray]] = []
         for weight in model.weights:
             path = weight.path.removeprefix(f"{model.name}/")
-            # Moving statistics of batch norms are a memory's, too.
+            # This includes the moving statistics of a memory's batch norm.
             if "product_key_memory/" in path:
                 continue
             name, value = self._find(tensors, path, weight.shape)
@@ -148,7 +148,7 @@ class HuggingFaceDirectory:
                 missing.append(path)
             else:
                 raise ValueError(
-                    f"'{self.path}' must hold `{name}` for `{path}`. "
+                    f"'{self.path}' must contain `{name}` for `{path}`. "
                     f"Received: {len(tensors)} other tensors."
                 )
         for weight, value in values:
@@ -161,7 +161,7 @@ class HuggingFaceDirectory:
         )
 
     def has_masked_lm_head(self) -> bool:
-        """Whether its masked-LM head was saved with it."""
+        """Whether the directory contains the weights of a masked-LM head."""
         name = f"{self.family.modules['mlm_head']}.bias"
         return any(
             name == _plain_name(stored, self.family)
@@ -172,7 +172,7 @@ class HuggingFaceDirectory:
     def _find(
         self, tensors: dict[str, np.ndarray], path: str, shape: tf.TensorShape
     ) -> tuple[str, np.ndarray | None]:
-        """The name of a weight there and, if it is there, its value."""
+        """A weight's name in the directory, and its value or `None`."""
         module, leaf = path.rsplit("/", 1)
         first, _, rest = module.partition("/")
         if first.startswith("transformer_layer_"):
@@ -189,7 +189,7 @@ class HuggingFaceDirectory:
             value = value[self.family.reserved_positions :]
             segments = tensors.get("embeddings.token_type_embeddings.weight")
             if segments is not None and len(segments) == 1:
-                # The only segment's embedding is added everywhere.
+                # The only segment's embedding is added at every position.
                 value = value + segments
         if leaf == "kernel":
             value = np.transpose(value)
@@ -201,7 +201,7 @@ class HuggingFaceDirectory:
         return name, value.reshape(shape)
 
     def _read_tensors(self) -> dict[str, np.ndarray]:
-        """All tensors by name, without the prefix of models with a head."""
+        """All tensors by name, without the prefix of a model with a head."""
         return {
             _plain_name(name, self.family): file.get_tensor(name)
             for file in self._open_files()
@@ -209,7 +209,7 @@ class HuggingFaceDirectory:
         }
 
     def _open_files(self) -> Iterator[Any]:
-        """Yields the files that hold tensors, open."""
+        """Yields the files of tensors, opened."""
         try:
             import safetensors
         except ImportError as error:
@@ -224,7 +224,7 @@ class HuggingFaceDirectory:
         for name in sorted(names):
             if not (self.path / name).exists():
                 raise ValueError(
-                    f"'{self.path}' must hold {name}. Received: "
+                    f"'{self.path}' must contain {name}. Received: "
                     f"{', '.join(sorted(p.name for p in self.path.iterdir()))}."
                     " Save the model with `save_pretrained` of transformers."
                 )
@@ -234,7 +234,7 @@ class HuggingFaceDirectory:
                 raise ValueError(
                     f"'{self.path / name}' must be a safetensors file. "
                     f"Received one that cannot be read: {error}. Copy or save "
-                    "it once more."
+                    "it again."
                 ) from error
             with file:
                 yield file

@@ -1,4 +1,4 @@
-"""Which modules of transformers' models are which of ours."""
+"""Maps the modules of transformers' models to ours."""
 
 import dataclasses
 
@@ -25,16 +25,17 @@ _BERT_SIZES = {
 
 @dataclasses.dataclass(frozen=True)
 class Family:
-    """Where the weights of a kind of model are.
+    """The names of weights and sizes in one family of models.
 
     Attributes:
-        prefix: str. What the names of a model with a head begin with.
-        sizes: dict, from our arguments to names in `config.json`.
-        activation: str. The name of the activation there.
-        layer: str. The modules of encoder layer `{}`.
+        prefix: str. The prefix of names in a model with a head.
+        sizes: dict, from our arguments to entries of `config.json`.
+        activation: str. The entry of `config.json` that names the activation.
+        layer: str. The path of encoder layer number `{}`.
         in_layer: dict, from our modules in a layer to theirs.
-        modules: dict, from all other modules of ours to theirs.
-        reserved_positions: int. Rows before the first position's.
+        modules: dict, from all our other modules to theirs.
+        reserved_positions: int. The number of rows before the first position
+            in the table of position embeddings.
     """
 
     prefix: str
@@ -116,7 +117,7 @@ FAMILIES = {
             "mlm_head/intermediate_layer_norm": "lm_head.layer_norm",
             "mlm_head": "lm_head",
         },
-        # Positions of RoBERTa begin after that of padding, 1.
+        # RoBERTa's positions begin after that of padding, which is 1.
         reserved_positions=2,
     ),
 }

@@ -1,34 +1,34 @@
-"""Fetches the models that `hf://` names, as directories of transformers."""
+"""Downloads models named by `hf://`, as directories of transformers."""
 
 import json
 import pathlib
 
 _PREFIX = "hf://"
-# What a directory is read for; the tokenizer is fetched by keras-hub.
+# The files that are read here; keras-hub downloads the tokenizer itself.
 _FILES = ["config.json", "model*.safetensors", "model.safetensors.index.json"]
 
 
 def local_directory(preset: str, kind: str | None) -> str:
-    """Returns the local copy of a model of transformers on the hub.
+    """Returns the local copy of a transformers model on the Hugging Face Hub.
 
-    KerasHub would read it, too, but into a model with the tanh GELU, where most
-    of these models have the exact one.
+    KerasHub can read such models, too, but gives them the tanh GELU, while most
+    were trained with the exact one.
 
     Args:
         preset: Any name that `from_preset` takes.
-        kind: The `model_type` that is wanted. Of other models nothing but the
-            configuration is fetched.
+        kind: The expected `model_type`. For a model of another type only the
+            configuration is downloaded.
 
     Returns:
-        A directory in the cache of `huggingface_hub`; or `preset` where it does
-        not begin with `hf://`, or names a preset of KerasHub.
+        A directory in the cache of `huggingface_hub`; or `preset` itself if it
+        does not begin with `hf://`, or names a preset of KerasHub.
     """
     if not str(preset).startswith(_PREFIX):
         return preset
     try:
         import huggingface_hub
     except ImportError:
-        return preset  # KerasHub says that it is missing.
+        return preset  # KerasHub will report that it is missing.
     name = preset.removeprefix(_PREFIX)
     config = huggingface_hub.hf_hub_download(name, "config.json")
     content = json.loads(pathlib.Path(config).read_text(encoding="utf-8"))

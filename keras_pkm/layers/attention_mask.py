@@ -1,4 +1,4 @@
-"""What self-attention may look at: neither padding nor what a caller masks."""
+"""Combines the padding mask and the caller's mask for self-attention."""
 
 import tensorflow as tf
 from keras import ops
@@ -7,7 +7,10 @@ from keras import ops
 def merge_masks(
     padding_mask: tf.Tensor | None, attention_mask: tf.Tensor | None
 ) -> tf.Tensor | None:
-    """The attention mask `(batch, 1 or length, length)` that both allow."""
+    """Returns the mask of positions that both masks allow.
+
+    Its shape is `(batch, 1 or length, length)`; `None` if both are `None`.
+    """
     if padding_mask is not None:
         padding_mask = ops.cast(ops.expand_dims(padding_mask, 1), "int32")
     if attention_mask is None:

@@ -6,15 +6,16 @@ from keras_pkm.layers.product_key_memory import ProductKeyMemory
 
 
 def find_memories(model: keras.Model) -> dict[int, ProductKeyMemory]:
-    """Returns the memories of a model by number, from the lowest on.
+    """Returns the memories of a model by number, the lowest first.
 
     Args:
-        model: Any Keras model, or layer.
+        model: Any Keras model or layer.
 
     Returns:
-        A dict. In backbones of `keras_pkm.models`, and tasks around them, the
-        numbers are those of the encoder layers, counted from 1; in all other
-        models memories are counted from 1 as they were made.
+        A dict. In backbones of `keras_pkm.models`, and in tasks around them,
+        the key is the number of the encoder layer, counted from 1. In all
+        other models the memories themselves are counted from 1, in the order
+        of the model's layers.
     """
     backbone = getattr(model, "backbone", model)
     layers = getattr(backbone, "transformer_layers", ())

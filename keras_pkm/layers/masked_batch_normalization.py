@@ -9,31 +9,32 @@ from keras import ops
 
 @keras.saving.register_keras_serializable("keras_pkm")
 class MaskedBatchNormalization(keras.layers.BatchNormalization):
-    """Batch normalization over the tokens of a batch, and only over them.
+    """Batch normalization over the tokens of a batch, without padding.
 
     It differs from `keras.layers.BatchNormalization` in three ways:
 
     - Moments are taken over the positions that `mask` names, *and* over all
       replicas of a `tf.distribute` strategy. (Keras does either: with a mask
       `synchronized=True` has no effect.)
-    - A batch whose moments are not finite, or that holds no token at all,
-      leaves the moving statistics as they are, bit for bit: one bad batch
-      must not spoil a model for good.
-    - Everything is float32, the output too, whatever the dtype policy's
-      compute dtype.
+    - A batch whose moments are not finite, or that contains no token at all,
+      leaves the moving statistics unchanged, bit for bit: one bad batch must
+      not spoil a model for good.
+    - Everything is float32, including the output, whatever the dtype policy's
+      compute dtype is.
 
     Args:
         momentum: float. Momentum of the moving statistics. Defaults to `0.9`.
         epsilon: float. Added to the variance. Defaults to `1e-5`.
-        **kwargs: further arguments of `keras.layers.BatchNormalization`, but
+        **kwargs: further arguments of `keras.layers.BatchNormalization`, except
             `axis`, `renorm` and `synchronized`: the channels come last, there
             is no renormalization, and synchronization is always on.
 
     Call arguments:
         inputs: float tensor of shape `(..., channels)`.
-        training: bool. Whether to use the batch's moments, and to update the
-            moving statistics with them, or the moving statistics. A layer
-            with `trainable=False` uses the moving statistics in either case.
+        training: bool. With `True`, the layer uses the batch's moments and
+            updates the moving statistics with them; with `False`, it uses the
+            moving statistics. A layer with `trainable=False` always uses the
+            moving statistics.
         mask: optional bool tensor of shape `(...)`, true at tokens, false at
             padding. Padding is normalized like any token.
 
@@ -87,15 +88,15 @@ class MaskedBatchNormalization(keras.layers.BatchNormalization):
     ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """Mean and variance of each channel, and the number of tokens.
 
-        One pass of sums suffices, one all-reduce with it. The sums are taken
-        around the moving mean: E[x²] - E[x]² would cancel for channels far
-        from zero.
+        One pass over the inputs and one all-reduce suffice. The sums are taken
+        around the moving mean: E[x²] - E[x]² would lose all precision for
+        channels far from zero.
         """
         shift = tf.stop_gradient(ops.convert_to_tensor(self.moving_mean))
         shifted = inputs - shift
         if mask is None:
             mask = tf.ones(tf.shape(inputs)[:-1], "bool")
-        # Not a product with the mask: padding may hold NaN.
+        # Not a product with the mask: padding may contain NaN.
         shifted = tf.where(mask[..., None], shifted, 0.0)
         axes = list(range(len(inputs.shape) - 1))
         sums = _sum_over_replicas(

@@ -1,4 +1,4 @@
-"""Checks of the arguments of a product-key memory."""
+"""Checks the arguments of a product-key memory."""
 
 from typing import Any
 
@@ -15,7 +15,8 @@ def check_memory_sizes(memory: Any) -> None:
     if memory.num_sub_keys**2 >= 2**31:
         raise ValueError(
             "`num_sub_keys` must be at most 46,340, because slots are "
-            f"int32 numbers. Received: num_sub_keys={memory.num_sub_keys}."
+            "numbered in int32. Received: "
+            f"num_sub_keys={memory.num_sub_keys}."
         )
     if memory.top_k > memory.num_sub_keys:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""The numbers of the layers that have a memory."""
+"""Checks the numbers of the layers that have a memory."""
 
 from collections.abc import Iterable
 

@@ -1,4 +1,4 @@
-"""Lets others see what memories read, whatever model they are in."""
+"""Lets a caller observe what memories read, in any model."""
 
 import contextlib
 import contextvars
@@ -23,9 +23,9 @@ _observer: contextvars.ContextVar[Observer | None] = contextvars.ContextVar(
 
 @contextlib.contextmanager
 def observe_memories(observer: Observer) -> Iterator[None]:
-    """Calls a function at each read of a memory while it is open.
+    """Calls a function at each read of a memory within this context.
 
-    In a graph the function is called while the graph is traced.
+    For a graph the function is called when the graph is traced.
 
     Args:
         observer: The function.
@@ -43,7 +43,7 @@ def report_read(
     weights: tf.Tensor,
     mask: tf.Tensor | None,
 ) -> None:
-    """Tells the observer, if there is one, what a memory has read."""
+    """Passes a read of a memory to the observer, if there is one."""
     observer = _observer.get()
     if observer is not None:
         observer(memory, slots, weights, mask)

@@ -14,8 +14,8 @@ def flatten_padding_mask(
     Args:
         inputs: `(..., dim)`.
         mask: `(...)`, true or 1 for tokens, false or 0 for padding; or None.
-        padding_mask: another name of `mask`, which it comes before, as Keras
-            passes the mask that inputs carry as `mask`.
+        padding_mask: another name of `mask`. If both are given, this one is
+            used: Keras passes the mask that inputs carry as `mask`.
 
     Raises:
         ValueError: the shapes do not fit.

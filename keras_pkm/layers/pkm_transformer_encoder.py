@@ -1,4 +1,4 @@
-"""A Transformer encoder layer with a memory beside or for its FFN."""
+"""A Transformer encoder layer with a memory beside its FFN or in its place."""
 
 from typing import Any
 
@@ -17,19 +17,19 @@ BLOCKS = {"ffn": (1, 0), "pkm": (0, 1), "resm": (1, 1)}
 
 @keras.saving.register_keras_serializable("keras_pkm")
 class PKMTransformerEncoder(keras_hub.layers.TransformerEncoder):
-    """Transformer encoder layer of which the second half may be a memory.
+    """Transformer encoder layer whose second half may have a memory.
 
     After self-attention, the layer computes
 
         x' = LN(x + α·FFN(x) + β·PKM(x))
 
     with (α, β) = (1, 0) for the block `"ffn"`, the plain encoder; (0, 1) for
-    `"pkm"`, which puts a product-key memory in the place of the feed-forward
-    network; and (1, 1) for `"resm"` (residual memory), which adds it beside.
-    There is one layer normalization, memory and FFN read the same x, and the
-    FFN's dropout covers the FFN alone. `"ffn"` equals
-    `keras_hub.layers.TransformerEncoder`, and the sublayers common to all
-    blocks have that layer's names.
+    `"pkm"`, which replaces the feed-forward network by a product-key memory;
+    and (1, 1) for `"resm"` (residual memory), which adds the memory beside it.
+    There is one layer normalization; memory and FFN read the same x; and the
+    FFN's dropout applies to the FFN alone. `"ffn"` equals
+    `keras_hub.layers.TransformerEncoder`, and sublayers common to all blocks
+    are named as in that layer.
 
     Args:
         intermediate_dim: int. Width of the feed-forward network.
@@ -56,8 +56,8 @@ class PKMTransformerEncoder(keras_hub.layers.TransformerEncoder):
             Not for the block `"ffn"`. Defaults to `False`.
 
     Returns:
-        A tensor of shape `(batch, length, dim)`, or a tuple of it and, in this
-        order, the attention scores and the memory access that were asked for.
+        A tensor of shape `(batch, length, dim)`; or a tuple of it, the
+        attention scores if requested, and the memory access if requested.
 
     Example:
 
@@ -244,7 +244,7 @@ class PKMTransformerEncoder(keras_hub.layers.TransformerEncoder):
             query=x,
             value=x,
             attention_mask=mask,
-            # Asked for only at need: fused attention does not keep scores.
+            # Only if requested: fused attention does not keep the scores.
             return_attention_scores=return_attention_scores,
             training=training,
         )

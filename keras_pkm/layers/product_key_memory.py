@@ -27,7 +27,7 @@ from keras_pkm.ops.read_weights import read_weights
 
 @keras.saving.register_keras_serializable("keras_pkm")
 class ProductKeyMemory(keras.layers.Layer):
-    """A large key-value memory of which each token reads a few slots.
+    """A large key-value memory; each token reads a few of its slots.
 
     Each of the `num_heads` heads turns a token into a query, finds the `top_k`
     best of the `num_sub_keys²` slots, and reads their values:
@@ -38,41 +38,41 @@ class ProductKeyMemory(keras.layers.Layer):
 
     A slot's key is a pair of sub-keys, one for each half of the query, so that
     finding the best of `num_sub_keys²` slots costs `2 · num_sub_keys` dot
-    products (see `keras_pkm.ops.product_key_search`). Capacity grows with the
-    number of slots while the time for a token hardly does.
+    products (see `keras_pkm.ops.product_key_search`). More slots add capacity
+    but hardly any time per token.
 
-    The layer has no residual connection and no layer normalization of its own;
+    The layer itself has no residual connection and no layer normalization;
     `keras_pkm.layers.PKMTransformerEncoder` places it in a Transformer block.
     The gradient of `memory_values` has one row for each slot that was read
-    (`tf.IndexedSlices`): train it with `keras_pkm.optimizers.PKMAdam`, which
-    leaves the other rows alone.
+    (`tf.IndexedSlices`). Train it with `keras_pkm.optimizers.PKMAdam`, which
+    leaves the other rows unchanged.
 
     Args:
-        num_sub_keys: int. Sub-keys of each half; the memory has
-            `num_sub_keys²` slots. Defaults to `512` (262,144 slots).
-        num_heads: int. Heads; each has its own queries and sub-keys, all share
-            the values. Defaults to `4`.
-        top_k: int. Slots that each head reads, at most `num_sub_keys`.
-            Defaults to `32`.
+        num_sub_keys: int. Number of sub-keys for each half of a query; the
+            memory has `num_sub_keys²` slots. Defaults to `512` (262,144 slots).
+        num_heads: int. Number of heads. Each has its own queries and sub-keys;
+            all share the values. Defaults to `4`.
+        top_k: int. Number of slots that each head reads, at most
+            `num_sub_keys`. Defaults to `32`.
         key_dim: int, even. Width of a head's query. Defaults to `256`.
         value_dim: int. Width of the values. Defaults to the width of the
             inputs; if it differs from that, a projection without bias brings
             the output to the inputs' width.
         query_normalization: `"batch"`, `"layer"` or `None`. Batch
-            normalization spreads the queries over the keys, hence the reads
-            over the slots. Its moments leave padding out and are taken over
+            normalization spreads the queries over the keys, and so the reads
+            over the slots. Its moments exclude padding and are taken over
             all replicas. Defaults to `"batch"`.
         query_dropout, value_dropout: float in [0, 1). Default to `0`.
-        sub_keys_initializer: optional. Defaults to uniform numbers around 0.
+        sub_keys_initializer: optional. Defaults to a uniform one around 0.
         sub_keys_regularizer, sub_keys_constraint: optional.
-        values_initializer: optional. Defaults to normal numbers of variance
+        values_initializer: optional. Defaults to a normal one with variance
             `1 / value_dim`.
-        values_regularizer: optional. It reads the whole table, and each step
-            then changes all rows.
+        values_regularizer: optional. It reads the whole table, so that each
+            step changes all rows.
         values_constraint: optional. It rewrites the whole table at each step.
         implementation: `"fastest"`, `"portable"` (TensorFlow's operations) or
-            `"auto"`: the fastest one in training, and the portable one
-            elsewhere, so that exported models run anywhere. Defaults to
+            `"auto"`: the fastest one in training and the portable one
+            otherwise, so that exported models run anywhere. Defaults to
             `"auto"`; see `keras_pkm.ops.use_implementation`.
         **kwargs: further arguments of `keras.layers.Layer`, such as `name` and
             `dtype`. Queries, scores, softmax and the weighted sum are float32
@@ -81,9 +81,9 @@ class ProductKeyMemory(keras.layers.Layer):
     Call arguments:
         inputs: float tensor of shape `(..., dim)`, any leading dimensions.
         mask: optional bool or int tensor of shape `(...)`, true or 1 at
-            tokens, false or 0 at padding. Padding gives zeros, and has no part
-            in the batch norm's statistics or in any gradient. Defaults to the
-            inputs' Keras mask, if they carry one.
+            tokens, false or 0 at padding. The output at padding is zero, and
+            padding enters neither the batch norm's statistics nor any
+            gradient. Defaults to the inputs' Keras mask, if they carry one.
         training: bool. Whether batch norm and dropout act as in training.
         return_memory_access: bool. Whether to return the slots read, too.
             Defaults to `False`.
@@ -217,7 +217,7 @@ class ProductKeyMemory(keras.layers.Layer):
         mask = flatten_padding_mask(inputs, mask, padding_mask)
         tokens = ops.reshape(inputs, (-1, inputs.shape[-1]))
         if mask is not None:
-            # Padding may hold anything, NaN included.
+            # Padding may contain anything, including NaN.
             tokens = ops.where(mask[:, None], tokens, 0)
 
         queries = self._queries(tokens, mask, training)

@@ -1,4 +1,4 @@
-"""The normalization of a memory's queries, by its name."""
+"""The normalization of a memory's queries, chosen by name."""
 
 import keras
 import tensorflow as tf
@@ -32,7 +32,7 @@ def make_query_normalization(name: str | None) -> keras.layers.Layer | None:
 def build_query_normalization(
     layer: keras.layers.Layer | None, num_heads: int, key_dim: int
 ) -> None:
-    """Builds what `make_query_normalization` returned."""
+    """Builds the layer that `make_query_normalization` returned."""
     if isinstance(layer, MaskedBatchNormalization):
         # One mean and variance for each (head, dimension).
         layer.build((None, num_heads * key_dim))
@@ -50,7 +50,7 @@ def normalize_queries(
     """Normalizes queries.
 
     Args:
-        layer: What `make_query_normalization` returned.
+        layer: The layer that `make_query_normalization` returned, or `None`.
         queries: float32 tensor of shape `(tokens, num_heads * key_dim)`.
         num_heads: int.
         mask: optional bool tensor of shape `(tokens,)`, false at padding.

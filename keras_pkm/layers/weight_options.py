@@ -8,11 +8,11 @@ import keras
 
 @dataclasses.dataclass(frozen=True)
 class WeightOptions:
-    """What users of Keras expect to choose of each weight.
+    """The options that Keras layers offer for each weight.
 
     Attributes:
-        initializer: `keras.initializers.Initializer` or `None`, for the
-            layer's own.
+        initializer: `keras.initializers.Initializer`, or `None` for the
+            layer's default.
         regularizer: `keras.regularizers.Regularizer` or `None`.
         constraint: `keras.constraints.Constraint` or `None`.
     """
@@ -25,7 +25,7 @@ class WeightOptions:
     def of(
         cls, initializer: Any, regularizer: Any, constraint: Any
     ) -> "WeightOptions":
-        """Takes names, configurations or objects, as all layers of Keras do."""
+        """Makes options of names, configurations or objects, as Keras does."""
         return cls(
             None
             if initializer is None
@@ -37,10 +37,10 @@ class WeightOptions:
     def arguments(
         self, default: keras.initializers.Initializer
     ) -> dict[str, Any]:
-        """Returns arguments of `add_weight`.
+        """Returns the arguments for `add_weight`.
 
         Args:
-            default: The initializer, if none was chosen.
+            default: The initializer to use if none was chosen.
         """
         return {
             "initializer": self.initializer or default,
@@ -52,7 +52,7 @@ class WeightOptions:
         """Returns the entries of a layer's configuration.
 
         Args:
-            weight: What the arguments' names begin with.
+            weight: The prefix of the arguments' names.
         """
         return {
             f"{weight}_{name}": value

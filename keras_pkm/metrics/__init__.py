@@ -1,4 +1,4 @@
-"""Metrics that Keras lacks, and how a memory is used."""
+"""Metrics of memory usage, and others that Keras lacks."""
 
 from keras_pkm.metrics.class_memory_usage import ClassMemoryUsage
 from keras_pkm.metrics.matthews_correlation import MatthewsCorrelation

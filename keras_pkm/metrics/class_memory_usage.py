@@ -17,26 +17,27 @@ from keras_pkm.ops.arguments import positive_int
 class ClassMemoryUsage(keras.metrics.Metric):
     """Divergence and overlap of what two classes of examples read.
 
-    For each slot i, t'⁺ᵢ counts how often it was the best of a head in examples
-    of class 1, and t'⁻ᵢ in those of class 0; t⁺ and t⁻ are these, summing to 1.
-    `result()` has
+    For each slot i, t'⁺ᵢ counts how often it was a head's best slot in examples
+    of class 1, and t'⁻ᵢ in examples of class 0. t⁺ and t⁻ are the same counts,
+    normalized to sum to 1. `result()` has
 
-    - `kl`: KL(t⁺‖t⁻) in nats, with half a read added to each t'⁻ᵢ, without
-      which it is infinite where class 1 reads slots that class 0 does not;
-    - `outside`: the share of t⁺ in those slots, how much of `kl` rests on that
-      half read;
+    - `kl`: KL(t⁺‖t⁻) in nats. Half a read is added to each t'⁻ᵢ: otherwise it
+      would be infinite if class 1 reads a slot that class 0 does not;
+    - `outside`: the share of t⁺ in such slots: how much of `kl` depends on the
+      added half read;
     - `iou`: intersection over union, Σ min(t⁺, t⁻) / Σ max(t⁺, t⁻): 1 if both
       classes read alike, 0 if they share no slot;
     - `reads_0`, `reads_1`: the numbers of top-1 reads, Σ t'⁻ and Σ t'⁺.
 
-    The figures are 0 until both classes were seen. Counts are exact integers of
-    any size. Under `tf.distribute` those of all replicas are summed.
+    All figures are 0 until both classes have been seen. Counts are exact
+    integers of any size. Under `tf.distribute` the counts of all replicas are
+    summed.
 
     Args:
         num_slots: int. Slots of the memory,
             `keras_pkm.layers.ProductKeyMemory.num_slots`.
         name: str. Defaults to `"class_memory_usage"`.
-        dtype: accepted as in other metrics. Counts have their own dtype.
+        dtype: accepted as by other metrics. Counts have their own dtype.
 
     Example:
 

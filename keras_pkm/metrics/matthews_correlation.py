@@ -19,17 +19,16 @@ class MatthewsCorrelation(keras.metrics.Metric):
 
         (c s - Σ tₖ pₖ) / √((s² - Σ pₖ²) (s² - Σ tₖ²))
 
-    which is 1 for perfect predictions and around 0 for those that know nothing
-    of the truth. It is 0 if all predictions, or all labels, are of one class.
-    Counts, and with them the result, are those of the whole data, not means
-    over batches.
+    which is 1 for perfect predictions and around 0 for random ones. It is 0 if
+    all predictions, or all labels, are of one class. The result is computed
+    from counts over all data; it is not a mean over batches.
 
     Args:
         num_classes: int. Defaults to `2`.
-        threshold: float. Predictions of one number, as of a sigmoid, are class
-            1 if they are larger. Defaults to `0.5`.
+        threshold: float. A prediction of a single number, such as a sigmoid's
+            output, means class 1 if it is larger. Defaults to `0.5`.
         name: str. Defaults to `"matthews_correlation"`.
-        dtype: accepted as in other metrics. Counts are float64.
+        dtype: accepted as by other metrics. Counts are float64.
 
     Example:
 
@@ -79,13 +78,13 @@ class MatthewsCorrelation(keras.metrics.Metric):
         Args:
             y_true: int tensor of shape `(batch,)` or `(batch, 1)`, the classes.
             y_pred: float tensor of shape `(batch, num_classes)`, logits or
-                probabilities: the class of the largest counts. With two
-                classes also of shape `(batch, 1)` or `(batch,)`: the
+                probabilities; the largest one is the predicted class. With
+                two classes also of shape `(batch, 1)` or `(batch,)`: the
                 probability of class 1.
             sample_weight: optional tensor of the shape of `y_true`.
 
         Raises:
-            ValueError: the shapes are others.
+            ValueError: `y_pred` has another shape.
         """
         true = ops.reshape(ops.cast(y_true, "int32"), (-1,))
         predicted = self._predicted_classes(ops.convert_to_tensor(y_pred))

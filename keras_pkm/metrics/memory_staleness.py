@@ -1,4 +1,4 @@
-"""How long the slots of a memory have not been read."""
+"""How long ago the slots of a memory were last read."""
 
 from typing import Any
 
@@ -18,22 +18,22 @@ NEVER = -1
 class MemoryStaleness(keras.metrics.Metric):
     """For each slot, the last checkpoint at which it was still a top-1 slot.
 
-    Feed it the top-1 reads of one checkpoint after the other, on the same
+    Pass it the top-1 reads of one checkpoint after another, on the same
     held-out data, as `keras_pkm.callbacks.MemoryUsageMonitor` does.
-    `result()` has the shares of the slots that were the best of a head
+    `result()` has the shares of slots that were a head's best slot
 
     - `fresh`: at the last checkpoint;
-    - `stale`: at an earlier one, and no more;
-    - `never`: at none.
+    - `stale`: at an earlier checkpoint, but not at the last;
+    - `never`: at no checkpoint.
 
-    A memory that training drifts away from is stale; what the model has not
-    learned to reach was never read.
+    Stale slots are those that training has drifted away from. Slots never read
+    are those that the model has not learned to reach.
 
     Args:
         num_slots: int. Slots of the memory,
             `keras_pkm.layers.ProductKeyMemory.num_slots`.
         name: str. Defaults to `"memory_staleness"`.
-        dtype: accepted as in other metrics. Steps are int64.
+        dtype: accepted as by other metrics. Steps are int64.
 
     Example:
 
@@ -70,16 +70,16 @@ class MemoryStaleness(keras.metrics.Metric):
         )
 
     def update_state(self, top1_reads: npt.ArrayLike, step: int) -> None:
-        """Takes the reads of one checkpoint.
+        """Adds the reads of one checkpoint.
 
         Args:
-            top1_reads: int tensor of shape `(num_slots,)`, how often each slot
-                was the best of a head, `MemoryUsage.counts["top1"]`.
-            step: int, not negative. The checkpoint's, larger than those of
-                earlier updates.
+            top1_reads: int tensor of shape `(num_slots,)`: how often each slot
+                was a head's best slot, `MemoryUsage.counts["top1"]`.
+            step: int, not negative. The checkpoint's step, larger than those
+                of earlier updates.
 
         Raises:
-            ValueError: the step does not grow.
+            ValueError: the step is not larger than the last one.
         """
         newest = int(ops.convert_to_numpy(self._newest))
         if step <= newest:

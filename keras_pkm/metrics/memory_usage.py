@@ -18,29 +18,30 @@ from keras_pkm.ops.arguments import positive_int
 class MemoryUsage(keras.metrics.Metric):
     """Memory utilization of one product-key memory.
 
-    Over all tokens seen, for each slot i: u'ᵢ counts how often it was among
-    the slots read, t'ᵢ how often it was the best of its head, w'ᵢ sums its
-    weights. With u and w, those of u' and w' that sum to 1, `result()` has
+    Over all tokens seen, for each slot i: u'ᵢ counts how often it was read,
+    t'ᵢ how often it was a head's best slot, and w'ᵢ sums its weights. u and w
+    are u' and w' normalized to sum to 1. `result()` has
 
     - `mu`: memory usage, the share of slots with u' > 0;
-    - `top1_mu`: top-1 memory usage, the share of slots with t' > 0, where each
-      head of each token has a best slot;
-    - `top1_token_mu`: the same where each token has one best slot, that of the
+    - `top1_mu`: top-1 memory usage, the share of slots with t' > 0: each head
+      of each token counts its best slot;
+    - `top1_token_mu`: the same, but each token counts one slot, that of the
       largest weight among all its heads;
     - `kl_u`, `kl_w`: Kullback-Leibler divergence of u and w from the uniform
       distribution, ln(slots) + Σ p ln p, in nats: 0 if all slots are read
       alike, ln(slots) if all reads fall on one;
-    - `top1_reads`: the number of top-1 reads, Σ t'. Usage grows with it: with
-      less than five top-1 reads a slot, say so beside the figures.
+    - `top1_reads`: the number of top-1 reads, Σ t'. Usage grows with it: if
+      there are fewer than five top-1 reads a slot, state the number beside
+      the figures.
 
-    Counts are exact integers of any size, weights add up in float64. Under
+    Counts are exact integers of any size; weights are summed in float64. Under
     `tf.distribute` the counts of all replicas are summed.
 
     Args:
         num_slots: int. Slots of the memory,
             `keras_pkm.layers.ProductKeyMemory.num_slots`.
         name: str. Defaults to `"memory_usage"`.
-        dtype: accepted as in other metrics. Counts and sums have their own
+        dtype: accepted as by other metrics. Counts and sums have their own
             dtypes.
 
     Example:
@@ -119,7 +120,7 @@ class MemoryUsage(keras.metrics.Metric):
 
     @property
     def counts(self) -> dict[str, np.ndarray]:
-        """Arrays of shape `(num_slots,)`: what the figures are made of.
+        """The counts behind the figures, as arrays of shape `(num_slots,)`.
 
         `"reads"` is u', `"top1"` is t', `"top1_of_token"` the same per token
         (all int64), and `"weights"` is w' (float64).
@@ -142,7 +143,7 @@ class MemoryUsage(keras.metrics.Metric):
         }
 
     def _divergence_from_uniform(self, amounts: keras.Variable) -> tf.Tensor:
-        """`ln(slots) + Σ p ln p`, 0 where nothing was counted yet."""
+        """`ln(slots) + Σ p ln p`, or 0 if nothing has been counted yet."""
         amounts = ops.cast(amounts, "float64")
         total = ops.sum(amounts)
         p = amounts / ops.where(total > 0, total, 1.0)

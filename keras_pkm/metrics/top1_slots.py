@@ -1,4 +1,4 @@
-"""A memory access as the metrics count it: by token, and its best slots."""
+"""Prepares a memory access for counting: tokens in rows, best slots."""
 
 import numpy.typing as npt
 import tensorflow as tf
@@ -10,7 +10,7 @@ def flatten_access(
     weights: npt.ArrayLike,
     padding_mask: npt.ArrayLike | None = None,
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """Returns an access by token, and which tokens are not padding.
+    """Returns an access with one row a token, and which rows are not padding.
 
     Args:
         slots: int tensor of shape `(..., num_heads, top_k)`.
@@ -36,6 +36,6 @@ def flatten_access(
 
 
 def top1_slots(slots: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
-    """Returns the slot of the largest weight along the last axis."""
+    """Returns the slot with the largest weight along the last axis."""
     best = ops.expand_dims(ops.argmax(weights, axis=-1), -1)
     return ops.squeeze(ops.take_along_axis(slots, best, axis=-1), -1)

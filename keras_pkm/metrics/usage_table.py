@@ -1,6 +1,6 @@
-"""The table of how memories are used."""
+"""The table of memory usage."""
 
-#: The columns of the table behind the one that names the memory.
+#: The columns of the table after the one that names the memory.
 COLUMNS = (
     "slots",
     "used %",
@@ -13,10 +13,10 @@ COLUMNS = (
 
 
 def memory_usage_cells(figures: dict[str, float], num_slots: int) -> list[str]:
-    """Returns the cells of one memory, those of `COLUMNS`.
+    """Returns the cells of one memory, one for each of `COLUMNS`.
 
     Args:
-        figures: dict. Those of `keras_pkm.metrics.MemoryUsage`, as Python
+        figures: dict. The result of `keras_pkm.metrics.MemoryUsage`, as Python
             numbers.
         num_slots: int. Slots of the memory.
     """
@@ -39,15 +39,16 @@ def has_few_reads(figures: dict[str, float], num_slots: int) -> bool:
 def format_memory_usage(
     usage: dict[int, dict[str, float]], num_slots: int
 ) -> list[str]:
-    """Returns the lines of a table of memory usage, none if there is no memory.
+    """Returns the lines of a table of memory usage.
 
     Args:
-        usage: dict. The figures of `keras_pkm.metrics.MemoryUsage`, as Python
+        usage: dict. The results of `keras_pkm.metrics.MemoryUsage`, as Python
             numbers, by the number of the memory's layer.
         num_slots: int. Slots of each memory.
 
     Returns:
-        A list of str, the lines of a Markdown table.
+        A list of str, the lines of a Markdown table; an empty list if there is
+        no memory.
 
     Example:
 

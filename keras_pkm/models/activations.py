@@ -1,4 +1,4 @@
-"""Activations of the feed-forward networks, by their names in configs."""
+"""Activations of the feed-forward networks, by name."""
 
 import keras
 import tensorflow as tf
@@ -6,7 +6,7 @@ import tensorflow as tf
 
 @keras.saving.register_keras_serializable("keras_pkm", name="gelu_approximate")
 def _gelu_approximate(x: tf.Tensor) -> tf.Tensor:
-    """The tanh approximation, that of Google's BERT."""
+    """The tanh approximation, which Google's BERT uses."""
     return keras.activations.gelu(x, approximate=True)
 
 

@@ -1,4 +1,4 @@
-"""How backbones with memory come from plain ones, presets and checkpoints."""
+"""Makes backbones with memory from plain ones, presets and checkpoints."""
 
 import json
 import logging
@@ -39,20 +39,20 @@ class BackboneLoading(keras_hub.models.Backbone):
     ) -> Self:
         """Adds memory to a plain model: the paper's "+Init".
 
-        The weights of `backbone` are copied, the memories are initialized
-        afresh, and with `memory_block="pkm"` the feed-forward networks that
-        the memories replace are left over. How many weights were copied is
-        logged, and at the level DEBUG the paths of the others.
+        The weights of `backbone` are copied and the memories keep their
+        initial values. With `memory_block="pkm"` the feed-forward networks
+        that memories replace are dropped. The number of copied weights is
+        logged; at level DEBUG, so are the paths of all others.
 
         Args:
-            backbone: its plain counterpart, such as
+            backbone: the plain counterpart of this class, such as
                 `keras_hub.models.BertBackbone`, or a backbone of this class.
             memory_layers: tuple of int, see the class.
             memory_block: str, see the class. Defaults to `"resm"`.
             memory: optional dict, see the class.
             dtype: optional dtype policy. Defaults to that of `backbone`.
-            **kwargs: arguments of the class that shall differ from
-                `backbone`'s, such as `dropout` and `name`.
+            **kwargs: arguments of the class to override `backbone`'s, such as
+                `dropout` and `name`.
 
         Returns:
             A backbone of this class.
@@ -92,14 +92,15 @@ class BackboneLoading(keras_hub.models.Backbone):
     def from_preset(
         cls, preset: str, load_weights: bool = True, **kwargs: Any
     ) -> Self:
-        """Loads a preset, of this class or of its plain counterpart.
+        """Loads a preset of this class or of its plain counterpart.
 
-        A plain preset gets its memory here, by `from_backbone`; so does a
-        local Hugging Face directory (`config.json`, `model.safetensors`,
+        Memory is added to a plain preset as by `from_backbone`. The same holds
+        for a local Hugging Face directory (`config.json`, `model.safetensors`,
         `vocab.txt`), which needs the package `safetensors`.
 
         Args:
-            preset: str. A local preset directory or any other name that
+            preset: str. A local preset directory, a local directory of
+                transformers, or any other name that
                 `keras_hub.models.Backbone.from_preset` takes.
             load_weights: bool. Whether to load the weights, too. Defaults to
                 `True`.
@@ -108,12 +109,16 @@ class BackboneLoading(keras_hub.models.Backbone):
 
         Returns:
             A backbone of this class.
+
+        Raises:
+            ValueError: the preset is of another class, or has memory already
+                while arguments ask for some.
         """
         reader = open_checkpoint(preset, cls.hugging_face_family)
         if reader is not None:
             backbone = cls(**{**reader.backbone_config(), **kwargs})
             if load_weights:
-                # Models with another head than BERT's first lack the pooler.
+                # Models saved with another head may lack BERT's pooler.
                 reader.load_weights(backbone, optional=("pooled_dense/",))
             return backbone
         added = {
@@ -128,7 +133,7 @@ class BackboneLoading(keras_hub.models.Backbone):
             return cls.from_backbone(backbone, **{"memory_layers": (), **added})
         if not isinstance(backbone, cls):
             raise ValueError(
-                f"Preset '{preset}' must hold a `{cls.__name__}` or a "
+                f"Preset '{preset}' must contain a `{cls.__name__}` or a "
                 f"`{cls.plain_cls.__name__}`. "
                 f"Received: a `{type(backbone).__name__}`. "
                 "Call `from_preset` of that class."
@@ -147,9 +152,9 @@ class BackboneLoading(keras_hub.models.Backbone):
     ) -> None:
         """Saves the backbone as a preset.
 
-        The preset names the dtype of the weights, as float32, not a mixed
-        policy that they were trained with: whoever loads it chooses, and
-        keras-hub cannot load tasks from presets that name a mixed policy.
+        The preset stores the dtype of the weights, such as float32, rather than
+        a mixed policy that they were trained with: a policy is chosen on
+        loading, and keras-hub cannot load tasks from presets with a mixed one.
 
         Args:
             preset_dir: str. The directory to write.

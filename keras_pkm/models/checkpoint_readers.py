@@ -28,11 +28,11 @@ class CheckpointReader(Protocol):
 
         Args:
             model: A model of this kind.
-            optional: Beginnings of paths of weights that may be missing.
+            optional: Path prefixes of weights that may be missing.
         """
 
 
-# Of a path and a kind of model.
+# Takes a path and the kind of model.
 _Opener: TypeAlias = Callable[[str, str | None], CheckpointReader | None]
 _OPENERS: list[_Opener] = []
 
@@ -42,7 +42,7 @@ def register_checkpoint_opener(opener: _Opener) -> _Opener:
 
     Args:
         opener: A function of a path and of the kind of model. It returns a
-            `CheckpointReader`, or None where the path holds another format.
+            `CheckpointReader`, or None if the path has another format.
 
     Returns:
         The same function, so that this can be used as a decorator.
@@ -55,12 +55,12 @@ def open_checkpoint(path: str, kind: str | None) -> CheckpointReader | None:
     """Opens a checkpoint of another library.
 
     Args:
-        path: What `from_preset` was called with.
+        path: The argument of `from_preset`.
         kind: The kind of model: `hugging_face_family` of the backbone, or None
             for a class that takes any backbone.
 
     Returns:
-        A `CheckpointReader`, or None where no registered format fits.
+        A `CheckpointReader`, or None if no registered format fits.
 
     Raises:
         ValueError: it is a checkpoint of another kind of model, or `kind` is

@@ -1,4 +1,4 @@
-"""Masked language modeling: which tokens stood where the masks are."""
+"""Masked language modeling: predicts the tokens behind the masks."""
 
 from typing import Any
 
@@ -16,8 +16,8 @@ from keras_pkm.models.pkm_task import PKMTask
 class PKMMaskedLM(PKMTask):
     """Base of masked-LM tasks.
 
-    keras-hub gives the head's layer norm an epsilon of 1e-5, while BERT's and
-    DistilBERT's is 1e-12, as that of their backbones.
+    The head's layer norm gets the epsilon of the backbone's layer norms, as in
+    the original models; keras-hub always gives it 1e-5.
     """
 
     def __init__(
@@ -35,7 +35,7 @@ class PKMMaskedLM(PKMTask):
         if self.backbone.activation != "gelu":
             raise ValueError(
                 f"'{reader.path}' must have the activation 'gelu' for its "
-                "masked-LM head to be loaded, as keras-hub's head has. "
+                "masked-LM head to be loaded: keras-hub's head always has it. "
                 f"Received: '{self.backbone.activation}'. Load the backbone "
                 "alone, by its own `from_preset`."
             )
@@ -46,14 +46,14 @@ class PKMMaskedLM(PKMTask):
 class PKMBertMaskedLM(PKMMaskedLM, keras_hub.models.BertMaskedLM):
     """`keras_hub.models.BertMaskedLM` for a backbone with memory.
 
-    It behaves as that class does, and trains under `tf.distribute`, too; its
-    head has the epsilon of the backbone's layer norms, as the original has.
-    `keras_hub.models.MaskedLM.from_preset` gives this class for presets that
-    hold a `keras_pkm.models.PKMBertBackbone`.
+    It behaves as that class does, but can also train under `tf.distribute`,
+    and its head has the epsilon of the backbone's layer norms, as in BERT.
+    `keras_hub.models.MaskedLM.from_preset` returns this class for presets that
+    contain a `keras_pkm.models.PKMBertBackbone`.
 
     Args:
         backbone: `keras_pkm.models.PKMBertBackbone`.
-        preprocessor: `keras_hub.models.BertMaskedLMPreprocessor` or `None`, if
+        preprocessor: `keras_hub.models.BertMaskedLMPreprocessor`, or `None` if
             inputs are preprocessed already. Defaults to `None`.
 
     Example:
@@ -86,8 +86,8 @@ class PKMBertMaskedLM(PKMMaskedLM, keras_hub.models.BertMaskedLM):
 class PKMDistilBertMaskedLM(PKMMaskedLM, keras_hub.models.DistilBertMaskedLM):
     """`keras_hub.models.DistilBertMaskedLM` for a backbone with memory.
 
-    For the rest see `keras_pkm.models.PKMBertMaskedLM`, which has
-    `segment_ids` among its inputs that this class lacks.
+    See `keras_pkm.models.PKMBertMaskedLM`. Unlike that class, this one has no
+    input `segment_ids`.
     """
 
     backbone_cls = PKMDistilBertBackbone
@@ -98,8 +98,8 @@ class PKMDistilBertMaskedLM(PKMMaskedLM, keras_hub.models.DistilBertMaskedLM):
 class PKMRobertaMaskedLM(PKMMaskedLM, keras_hub.models.RobertaMaskedLM):
     """`keras_hub.models.RobertaMaskedLM` for a backbone with memory.
 
-    For the rest see `keras_pkm.models.PKMBertMaskedLM`, which has
-    `segment_ids` among its inputs that this class lacks.
+    See `keras_pkm.models.PKMBertMaskedLM`. Unlike that class, this one has no
+    input `segment_ids`.
     """
 
     backbone_cls = PKMRobertaBackbone

@@ -1,4 +1,4 @@
-"""What backbones with product-key memory layers have in common."""
+"""The base class of backbones with product-key memory layers."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -14,10 +14,10 @@ from keras_pkm.models.backbone_loading import BackboneLoading
 
 
 class PKMBackbone(BackboneLoading):
-    """Base of Transformer encoders of which some layers have a memory.
+    """Base of Transformer encoders with a memory in some layers.
 
-    A subclass names its plain counterpart of keras-hub and embeds the tokens
-    with layers of that one's names. Where there is no memory it equals it.
+    A subclass names its plain counterpart in keras-hub, and embeds the tokens
+    with layers of the same names. Without memory it equals its counterpart.
 
     Args: those of `keras_pkm.models.PKMBertBackbone`, without `num_segments`.
 
@@ -25,9 +25,10 @@ class PKMBackbone(BackboneLoading):
         plain_cls: The backbone of keras-hub without memory.
         hugging_face_family: The `model_type` of transformers.
         input_names: The names of its inputs.
-        default_activation: The name of its activation.
-        default_layer_norm_epsilon: float, that of its layer norms.
-        embeddings_name: The name of the layer of both embeddings.
+        default_activation: The name of the default activation.
+        default_layer_norm_epsilon: float, the default epsilon of layer norms.
+        embeddings_name: The name of the layer of token and position
+            embeddings.
     """
 
     plain_cls: type[keras_hub.models.Backbone]
@@ -125,11 +126,11 @@ class PKMBackbone(BackboneLoading):
         inputs: dict[str, keras.KerasTensor],
         dtype: str | keras.DTypePolicy | None,
     ) -> keras.KerasTensor:
-        """Makes the layers below the encoder; returns their output.
+        """Makes the layers below the encoder, and returns their output.
 
         Args:
             inputs: dict of symbolic inputs, of shape `(batch, length)`.
-            dtype: that of the layers.
+            dtype: the dtype of the layers.
 
         Returns:
             The symbolic embeddings, of shape `(batch, length, hidden_dim)`.
@@ -151,7 +152,7 @@ class PKMBackbone(BackboneLoading):
         sequence_output: keras.KerasTensor,
         dtype: str | keras.DTypePolicy | None,
     ) -> keras.KerasTensor | dict[str, keras.KerasTensor]:
-        """The model's outputs, made of the last encoder layer's."""
+        """Returns the model's outputs, given that of the last encoder layer."""
         del dtype
         return sequence_output
 
@@ -175,7 +176,7 @@ class PKMBackbone(BackboneLoading):
         """The symbolic memory access `(slots, weights)` of each memory layer.
 
         A dict, keyed by the layer's number, counted from 1. It is not part of
-        `backbone.output`; name it as output of a `keras.Model` to get values.
+        `backbone.output`; make it the output of a `keras.Model` to get values.
         """
         outputs = {}
         for number, layer in enumerate(self.transformer_layers, start=1):
@@ -206,5 +207,5 @@ class PKMBackbone(BackboneLoading):
 
 
 def initializer() -> keras.initializers.Initializer:
-    """A fresh initializer of kernels and embeddings, BERT's."""
+    """Returns a new copy of BERT's initializer of kernels and embeddings."""
     return keras.initializers.TruncatedNormal(stddev=0.02)

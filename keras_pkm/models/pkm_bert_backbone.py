@@ -12,11 +12,11 @@ from keras_pkm.models.pkm_backbone import initializer
 
 @keras.saving.register_keras_serializable("keras_pkm")
 class PKMBertBackbone(PKMBackbone):
-    """A BERT encoder of which some layers have a product-key memory.
+    """A BERT encoder with a product-key memory in some of its layers.
 
     It has the layers, inputs and outputs of `keras_hub.models.BertBackbone`,
-    equals it where there is no memory, and goes wherever that goes:
-    `keras_hub.models.BertMaskedLM` and `BertTextClassifier` accept it, and
+    and equals it without memory. `keras_hub.models.BertMaskedLM` and
+    `BertTextClassifier` accept it in the place of that class, and
     `keras_pkm.models` has subclasses of these that load from presets and
     train under `tf.distribute`.
 
@@ -31,15 +31,16 @@ class PKMBertBackbone(PKMBackbone):
         activation: `"gelu_approximate"`, by tanh as in Google's BERT, or
             `"gelu"`, exact as in Hugging Face's checkpoints. Defaults to
             `"gelu_approximate"`.
-        layer_norm_epsilon: optional float, of all layer norms. Defaults to
-            the family's, `1e-12`, and of RoBERTa `1e-5`.
+        layer_norm_epsilon: optional float. The epsilon of all layer norms.
+            Defaults to that of the original model: `1e-12`, or `1e-5` for
+            RoBERTa.
         num_segments: int. Number of segment types. Defaults to `2`.
         memory_layers: tuple of int. The encoder layers with a memory, counted
-            from 1 as in the paper, which has `(4, 8)` of 12 and `(2, 4)` of
-            6. Defaults to none.
+            from 1 as in the paper, which uses `(4, 8)` of 12 layers and
+            `(2, 4)` of 6. Defaults to none.
         memory_block: `"resm"` to add the memory beside the feed-forward
-            network, `"pkm"` to replace that by the memory, `"ffn"` for no
-            memory at all. Defaults to `"resm"`.
+            network, `"pkm"` to replace the network by the memory, `"ffn"` for
+            no memory at all. Defaults to `"resm"`.
         memory: optional dict. Keyword arguments of
             `keras_pkm.layers.ProductKeyMemory`. Defaults to that layer's
             defaults, the paper's sizes.
@@ -64,7 +65,7 @@ class PKMBertBackbone(PKMBackbone):
     >>> backbone(inputs)["sequence_output"].shape
     TensorShape([2, 12, 64])
 
-    The slots that the memories read, to count them, say:
+    To see which slots a memory reads:
 
     >>> probe = keras.Model(backbone.inputs, backbone.memory_outputs[4])
     >>> slots, weights = probe(inputs)

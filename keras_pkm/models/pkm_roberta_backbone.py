@@ -8,11 +8,10 @@ from keras_pkm.models.pkm_backbone import PKMBackbone
 
 @keras.saving.register_keras_serializable("keras_pkm")
 class PKMRobertaBackbone(PKMBackbone):
-    """A RoBERTa encoder of which some layers have a product-key memory.
+    """A RoBERTa encoder with a product-key memory in some of its layers.
 
     It has the layers, inputs and outputs of
-    `keras_hub.models.RobertaBackbone` and equals it where there is no
-    memory.
+    `keras_hub.models.RobertaBackbone`, and equals it without memory.
 
     The arguments are those of `keras_pkm.models.PKMBertBackbone`, without
     `num_segments`. `activation` defaults to `"gelu"`.

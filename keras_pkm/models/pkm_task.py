@@ -1,4 +1,4 @@
-"""What the tasks of all backbones with memory have in common."""
+"""The base class of tasks for backbones with memory."""
 
 from typing import Any
 from typing import Self
@@ -13,27 +13,27 @@ _OF_THE_BACKBONE = ("memory_layers", "memory_block", "memory", "dtype")
 
 
 class PKMTask(DistributedTraining):
-    """Base of tasks: keras-hub's, for backbones with memory.
+    """Base of keras-hub's tasks for backbones with memory.
 
-    A subclass comes before the task of keras-hub in the list of its bases.
+    A subclass lists it before the task of keras-hub among its bases.
     """
 
     @classmethod
     def check_backbone(cls, backbone: keras_hub.models.Backbone) -> None:
-        """Checks that a backbone is of the class that a task is made for.
+        """Checks that a backbone is of the class that the task needs.
 
         Args:
             backbone: The backbone.
 
         Raises:
-            ValueError: it is another one.
+            ValueError: it is of another class.
         """
         # The base class of question answerers takes any.
         known = cls.backbone_cls or keras_hub.models.Backbone
         if not isinstance(backbone, known):
             raise ValueError(
                 f"`backbone` must be a `{cls.backbone_cls.__name__}`. "
-                f"Received: a `{type(backbone).__name__}`. Make one of it by "
+                f"Received: a `{type(backbone).__name__}`. Convert it with "
                 f"`{cls.backbone_cls.__name__}.from_backbone`."
             )
 
@@ -43,9 +43,9 @@ class PKMTask(DistributedTraining):
     ) -> Self:
         """Loads a task from a preset.
 
-        A local Hugging Face directory gives the backbone and the preprocessor;
-        a masked-LM task gets its head, too. `memory_layers`, `memory_block`
-        and `memory` add memory to it.
+        From a local Hugging Face directory it loads the backbone and the
+        preprocessor, and for a masked-LM task the head, too; `memory_layers`,
+        `memory_block` and `memory` then add memory.
 
         Args:
             preset: str. A local preset directory, a local directory of

@@ -1,4 +1,4 @@
-"""Extractive question answering: where in a paragraph the answer stands."""
+"""Extractive question answering: finds the answer in a paragraph."""
 
 from typing import Any
 
@@ -24,15 +24,15 @@ from keras_pkm.models.question_answerer_preprocessor import (
 class QuestionAnswerer(PKMTask, keras_hub.models.Task):
     """Finds the first and the last token of an answer, as for SQuAD 1.1.
 
-    A dense layer gives each token a logit of being the first and one of being
-    the last. It takes any backbone with one sequence output, with memory or
-    without; that of presets is found by the subclasses, such as
-    `keras_pkm.models.PKMBertQuestionAnswerer`.
+    A dense layer gives each token two logits: one for being the answer's first
+    token, one for being its last. The task takes any backbone with a sequence
+    output, with memory or without. To load one from a preset of a known kind,
+    use a subclass, such as `keras_pkm.models.PKMBertQuestionAnswerer`.
 
     Args:
-        backbone: backbone of keras-hub or `keras_pkm.models`, whose output is
-            a tensor of shape `(batch, length, dim)` or a dict that has one as
-            `"sequence_output"`.
+        backbone: backbone of keras-hub or `keras_pkm.models`. Its output is a
+            tensor of shape `(batch, length, dim)`, or a dict with such a tensor
+            as `"sequence_output"`.
         preprocessor: `None`, or a preprocessor that makes the backbone's
             inputs, such as
             `keras_pkm.models.BertQuestionAnswererPreprocessor`. Defaults to
@@ -108,11 +108,12 @@ class QuestionAnswerer(PKMTask, keras_hub.models.Task):
         """Configures the task for training.
 
         Args:
-            optimizer: `"auto"` for `keras_pkm.optimizers.PKMAdam` with a rate
-                of 5e-5, or an optimizer.
-            loss: `"auto"` for the mean of both cross-entropies. Labels are a
-                dict with `"start"` and `"end"`, int of shape `(batch,)`.
-            metrics: `"auto"` for the accuracies of both.
+            optimizer: an optimizer, or `"auto"` for
+                `keras_pkm.optimizers.PKMAdam` with a learning rate of 5e-5.
+            loss: a loss, or `"auto"` for the mean of both cross-entropies.
+                Labels are a dict with `"start"` and `"end"`, int tensors of
+                shape `(batch,)`.
+            metrics: metrics, or `"auto"` for the accuracies of both.
             **kwargs: further arguments of `keras.Model.compile`.
         """
         if loss == "auto":

@@ -9,17 +9,17 @@ import keras_hub
 class QuestionAnswererPreprocessor(keras_hub.models.Preprocessor):
     """Base of the preprocessors of `keras_pkm.models.QuestionAnswerer`.
 
-    An input is `[CLS] question [SEP] paragraph [SEP]`, in the special tokens of
-    the model. Where there is no room for all of the paragraph its end is cut
-    off, never the question: a long paragraph is to be given in parts.
+    An input is `[CLS] question [SEP] paragraph [SEP]`, with the special tokens
+    of the model. If it is too long, the end of the paragraph is cut off, never
+    the question: split a long paragraph into parts.
 
     Use a subclass, such as
-    `keras_pkm.models.BertQuestionAnswererPreprocessor`. All fit backbones with
-    memory and without.
+    `keras_pkm.models.BertQuestionAnswererPreprocessor`. They all work for
+    backbones with and without memory.
 
     Args:
         tokenizer: keras-hub's tokenizer of the model.
-        sequence_length: int. Tokens of an input. Defaults to `384`.
+        sequence_length: int. Number of tokens of an input. Defaults to `384`.
 
     Call arguments:
         x: A dict with `"question"` and `"context"`: strings, or batches of
@@ -28,7 +28,7 @@ class QuestionAnswererPreprocessor(keras_hub.models.Preprocessor):
         sample_weight: Passed through. Defaults to `None`.
 
     Returns:
-        `x`, or a tuple with `y` and `sample_weight` where they were given. `x`
+        `x`, or a tuple with `y` and `sample_weight` if they were given. `x`
         is a dict with `"token_ids"`, `"padding_mask"` and, for BERT,
         `"segment_ids"`, of shape `(batch, sequence_length)`, or
         `(sequence_length,)` for single strings.
@@ -49,17 +49,17 @@ class QuestionAnswererPreprocessor(keras_hub.models.Preprocessor):
         super().__init__(**kwargs)
         self.tokenizer = tokenizer
         self.sequence_length = sequence_length
-        # A `MultiSegmentPacker` once the layer is built.
+        # A `MultiSegmentPacker`, once the layer is built.
         self.packer: Any = None
 
     def build(self, input_shape: Any) -> None:
-        # The tokenizer of a preset has no vocabulary before.
+        # A preset's tokenizer has no vocabulary before this.
         self.packer = keras_hub.layers.MultiSegmentPacker(
             start_value=self.tokenizer.start_token_id,
             end_value=self.tokenizer.end_token_id,
             sep_value=[self.tokenizer.end_token_id] * self.num_separators,
             pad_value=self.tokenizer.pad_token_id,
-            # Room first for the question, then for the paragraph.
+            # The question comes first; the paragraph gets the space left.
             truncate="waterfall",
             sequence_length=self.sequence_length,
         )
@@ -68,7 +68,7 @@ class QuestionAnswererPreprocessor(keras_hub.models.Preprocessor):
     def call(
         self, x: dict[str, Any], y: Any = None, sample_weight: Any = None
     ) -> Any:
-        # keras-hub would take the second of a tuple for labels.
+        # keras-hub would take a tuple's second entry for labels.
         if not isinstance(x, dict) or not {"question", "context"} <= set(x):
             raise ValueError(
                 "`x` must be a dict with 'question' and 'context'. "

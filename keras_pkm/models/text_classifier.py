@@ -1,4 +1,4 @@
-"""Text classification: a class for each text, or pair of texts."""
+"""Text classification: a class for each text or pair of texts."""
 
 from typing import Any
 
@@ -34,15 +34,15 @@ class PKMBertTextClassifier(
 ):
     """`keras_hub.models.BertTextClassifier` for a backbone with memory.
 
-    It behaves as that class does, and trains under `tf.distribute`, too.
-    `keras_hub.models.TextClassifier.from_preset` gives this class for presets
-    that hold a `keras_pkm.models.PKMBertBackbone`.
+    It behaves as that class does, but can also train under `tf.distribute`.
+    `keras_hub.models.TextClassifier.from_preset` returns this class for presets
+    that contain a `keras_pkm.models.PKMBertBackbone`.
 
     Args:
         backbone: `keras_pkm.models.PKMBertBackbone`.
         num_classes: int. The number of classes.
-        preprocessor: `keras_hub.models.BertTextClassifierPreprocessor` or
-            `None`, if inputs are preprocessed already. Defaults to `None`.
+        preprocessor: `keras_hub.models.BertTextClassifierPreprocessor`, or
+            `None` if inputs are preprocessed already. Defaults to `None`.
         **kwargs: further arguments of `keras_hub.models.BertTextClassifier`:
             `activation`, `dropout`.
 
@@ -79,8 +79,8 @@ class PKMDistilBertTextClassifier(
 ):
     """`keras_hub.models.DistilBertTextClassifier` for a backbone with memory.
 
-    For the rest see `keras_pkm.models.PKMBertTextClassifier`, which has
-    `segment_ids` among its inputs that this class lacks.
+    See `keras_pkm.models.PKMBertTextClassifier`. Unlike that class, this one
+    has no input `segment_ids`.
     """
 
     backbone_cls = PKMDistilBertBackbone
@@ -93,8 +93,8 @@ class PKMRobertaTextClassifier(
 ):
     """`keras_hub.models.RobertaTextClassifier` for a backbone with memory.
 
-    For the rest see `keras_pkm.models.PKMBertTextClassifier`, which has
-    `segment_ids` among its inputs that this class lacks.
+    See `keras_pkm.models.PKMBertTextClassifier`. Unlike that class, this one
+    has no input `segment_ids`.
     """
 
     backbone_cls = PKMRobertaBackbone

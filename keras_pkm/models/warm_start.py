@@ -1,4 +1,4 @@
-"""Warm start: give a model the weights of another of the same layout."""
+"""Warm start: copies weights into a model of the same layout."""
 
 import dataclasses
 import re
@@ -8,10 +8,10 @@ import keras
 
 @dataclasses.dataclass(frozen=True)
 class WarmStartReport:
-    """What a warm start did, as weight paths below the model's own name.
+    """The outcome of a warm start, by weight path below the model's own name.
 
     Attributes:
-        copied: tuple of str. Weights that got the source's values.
+        copied: tuple of str. Weights that now have the source's values.
         new: tuple of str. Weights of the target that the source lacks; they
             keep their initial values.
         left_over: tuple of str. Weights of the source that the target lacks.
@@ -42,23 +42,23 @@ def copy_matching_weights(
 ) -> WarmStartReport:
     """Copies each weight of `source` to the weight of `target` at its path.
 
-    Weights match by their path below the model's own name. Sublayers keep
-    their names whichever block an encoder layer has, so that a plain model's
-    weights fit one with memory: the "+Init" of
+    Weights are matched by their path below the model's own name. Sublayers
+    have the same names whatever block an encoder layer has, so that a plain
+    model's weights fit a model with memory. This is the "+Init" of
     [Kim and Jung, 2020](https://arxiv.org/abs/2010.03881).
 
     Args:
         source: built Keras model to copy from.
         target: built Keras model to copy to.
-        skip: optional regular expression. Weights in whose path it is found
-            are not copied.
+        skip: optional regular expression. Weights are not copied if it is
+            found in their path.
 
     Returns:
         A `keras_pkm.models.WarmStartReport`.
 
     Raises:
-        ValueError: if two weights of the same path differ in shape; nothing
-            is copied then.
+        ValueError: two weights of the same path differ in shape. Nothing is
+            copied then.
 
     Example:
 

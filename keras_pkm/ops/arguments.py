@@ -1,4 +1,4 @@
-"""Checks of numbers that are arguments."""
+"""Checks the values of arguments."""
 
 import math
 import numbers
@@ -9,7 +9,7 @@ def positive_int(name: str, value: int) -> int:
     """Returns the value of an argument that must be a positive integer.
 
     Raises:
-        ValueError: it is none.
+        ValueError: it is not.
     """
     is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
     # Also false for NaN and infinity.
@@ -21,7 +21,7 @@ def positive_int(name: str, value: int) -> int:
 
 
 def positive_int_or_none(name: str, value: int | None) -> int | None:
-    """As `positive_int`, of an argument that may be `None`."""
+    """Like `positive_int`, for an argument that may be `None`."""
     return None if value is None else positive_int(name, value)
 
 
@@ -43,11 +43,11 @@ def finite(name: str, value: Any, least: float = -math.inf) -> float:
 
     Args:
         name: The argument.
-        value: What was passed.
-        least: What it must be at least.
+        value: The value that was passed.
+        least: The smallest value that is allowed.
 
     Raises:
-        ValueError: it is none, or less.
+        ValueError: it is not, or is less than `least`.
     """
     is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
     if not (is_number and math.isfinite(value) and value >= least):

@@ -1,4 +1,4 @@
-"""Functions of many rows, computed block by block."""
+"""Computes functions of many rows block by block."""
 
 from collections.abc import Callable
 
@@ -11,21 +11,22 @@ def in_blocks(
     *tensors: tf.Tensor,
     parallel_iterations: int = 1,
 ) -> tf.Tensor:
-    """Computes a function of rows for a block of them at a time.
+    """Computes a function of rows, one block of rows at a time.
 
     Args:
-        function: A function of tensors of shapes `(size, ...)` that returns a
+        function: A function of tensors of shape `(size, ...)` that returns a
             float32 tensor of shape `(size, width)`. The last block is padded
             with zeros.
-        size: int, or int32 scalar. Rows of a block.
-        *tensors: tensors of shapes `(rows, columns)`.
-        parallel_iterations: int. Blocks that a graph computes side by side.
+        size: int, or int32 scalar. Number of rows of a block.
+        *tensors: tensors of shape `(rows, columns)`.
+        parallel_iterations: int. Number of blocks that a graph computes in
+            parallel.
 
     Returns:
         float32 tensor of shape `(rows, width)`.
     """
     rows = tf.shape(tensors[0])[0]
-    # One block at least: the shape of none is not known.
+    # At least one block: without any, the output's shape would be unknown.
     missing = tf.maximum(size, rows + -rows % size) - rows
     blocks = [
         tf.reshape(

@@ -1,7 +1,8 @@
-"""The three parts of an embedding bag as they are fastest on CPUs, in graphs.
+"""CPU kernels for the embedding bag: forward, weight and table gradient.
 
-The same as in `stock_reads`, where rows are written to memory and read again,
-which takes most of the time. `benchmarks/README.md` has the figures.
+They work in graphs only, and compute the same as `stock_reads`. There, gathered
+rows are written to memory and read again, which takes most of the time.
+`benchmarks/README.md` has the figures.
 """
 
 import functools
@@ -16,14 +17,14 @@ from keras_pkm.ops.csr_matrix import csr_matrix
 from keras_pkm.ops.stock_reads import gather
 from keras_pkm.ops.stock_reads import sort_reads
 
-# Reads that are added up in one pass over the outputs. With more of them XLA
-# compiles longer; it was no faster.
+# Reads that are added up in one pass over the outputs. With more, XLA takes
+# longer to compile and the result was no faster.
 _UNROLLED = 8
-# About so many floats of rows are multiplied at a time.
+# About how many floats of rows are multiplied at a time.
 _CACHED = 2**16
-# Tokens of a block, if a graph is made before their number is known.
+# Tokens of a block, if the graph does not know the number of tokens.
 _BLOCK = 128
-# Of the table's handle, the slots, and weights or upstream gradients.
+# Takes the table's handle, the slots, and weights or upstream gradients.
 _Kernel: TypeAlias = Callable[[tf.Tensor, tf.Tensor, tf.Tensor], tf.Tensor]
 
 
@@ -35,7 +36,7 @@ def weighted_sum(
 ) -> tf.Tensor:
     """Returns `sum_j weights[t, j] * table[slots[t, j]]`, `(tokens, width)`.
 
-    Args: as of `stock_reads.weighted_sum`.
+    Args: see `stock_reads.weighted_sum`.
     """
     kernel = _weighted_sum_kernel(tuple(shape))
     return _in_blocks(kernel, handle, slots, weights)
@@ -49,7 +50,7 @@ def weights_gradient(
 ) -> tf.Tensor:
     """Returns `upstream[t] · table[slots[t, j]]`, `(tokens, reads)`.
 
-    Args: as of `stock_reads.weights_gradient`.
+    Args: see `stock_reads.weights_gradient`.
     """
     kernel = _dot_products_kernel(tuple(shape))
     return _in_blocks(kernel, handle, slots, upstream)
@@ -63,7 +64,7 @@ def table_gradient(
 ) -> tf.IndexedSlices:
     """Returns the rows of `readsᵀ · upstream` that were read, each once.
 
-    Args: as of `stock_reads.table_gradient`.
+    Args: see `stock_reads.table_gradient`.
     """
     rows, segments, tokens, weights = sort_reads(slots, weights)
 
@@ -72,7 +73,7 @@ def table_gradient(
         matrix = csr_matrix(segments, tokens, weights, shape)
         return tf.raw_ops.SparseMatrixMatMul(a=matrix, b=upstream)
 
-    # The product with an empty matrix ends the process.
+    # A product with an empty matrix would crash the process.
     values = tf.cond(
         tf.size(rows) > 0, product, lambda: tf.zeros((0, shape[1]))
     )
@@ -83,8 +84,8 @@ def table_gradient(
 def _in_blocks(
     kernel: _Kernel, handle: tf.Tensor, slots: tf.Tensor, others: tf.Tensor
 ) -> tf.Tensor:
-    """Calls a kernel, which XLA compiles for one number of tokens."""
-    if slots.shape[0]:  # known, and not zero, of which XLA makes nothing
+    """Calls a kernel, which XLA compiles for a fixed number of tokens."""
+    if slots.shape[0]:  # known, and not zero, which XLA cannot compile
         return kernel(handle, slots, others)
     return in_blocks(
         functools.partial(kernel, handle),
@@ -95,8 +96,8 @@ def _in_blocks(
     )
 
 
-# A resource's type says nothing of its shape: a kernel shared by tables of
-# several shapes would use the first one's trace for all of them.
+# One kernel for each shape of table. The type of a resource does not include
+# its shape, so that a shared kernel would reuse the first table's trace.
 
 
 @functools.cache
@@ -134,8 +135,8 @@ def _dot_products_kernel(shape: tuple[int, int]) -> _Kernel:
         handle: tf.Tensor, slots: tf.Tensor, upstream: tf.Tensor
     ) -> tf.Tensor:
         tokens, reads = slots.shape
-        # Rows of so few tokens stay in the cache; a loop over single tokens
-        # takes longer than their products where rows are few and short.
+        # The rows of a group of tokens fit the cache. With single tokens the
+        # loop itself would dominate if rows are few and short.
         group = math.gcd(tokens, _power_of_two(_CACHED / (reads * shape[1])))
         groups = tokens // group
         slots = tf.reshape(slots, (groups, group, reads))

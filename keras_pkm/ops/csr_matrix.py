@@ -9,11 +9,11 @@ def csr_matrix(
     values: tf.Tensor,
     shape: tuple[int | tf.Tensor, int | tf.Tensor],
 ) -> tf.Tensor:
-    """A sparse matrix in compressed rows, for `tf.raw_ops.SparseMatrix...`.
+    """Returns a sparse matrix in CSR format for `tf.raw_ops.SparseMatrix...`.
 
     Args:
         rows: int tensor of shape `(entries,)`, ascending.
-        columns: int tensor of shape `(entries,)`. Entries at the same place
+        columns: int tensor of shape `(entries,)`. Entries at the same position
             add up in products.
         values: float tensor of shape `(entries,)`.
         shape: height and width, ints or int scalars.

@@ -22,14 +22,14 @@ def embedding_bag(
     weights: tf.Tensor,
     implementation: str = "auto",
 ) -> tf.Tensor:
-    """Reads `sum_j weights[t, j] * table[slots[t, j]]` for every token t.
+    """Computes `sum_j weights[t, j] * table[slots[t, j]]` for every token t.
 
-    Unlike `tf.gather` followed by a product, the read keeps only `slots` and
-    `weights` for the backward pass, where it reads the rows again, instead
-    of `tokens * reads * width` floats; and the gradient of the table arrives
-    deduplicated, as `tf.IndexedSlices` with one entry for each row read.
-    Neither pass reads the whole table. Rows are gathered in blocks of tokens:
-    8 MiB at a time, on GPUs 256 MiB.
+    `tf.gather` followed by a product would keep `tokens * reads * width` floats
+    for the backward pass. This function keeps only `slots` and `weights`, and
+    reads the rows again. The gradient of the table is deduplicated:
+    `tf.IndexedSlices` with one entry for each row that was read. Neither pass
+    reads the whole table. Rows are gathered for a block of tokens at a time:
+    8 MiB, or 256 MiB on GPUs.
 
     Args:
         table: float32 variable of shape `(num_slots, width)`: a
@@ -38,11 +38,11 @@ def embedding_bag(
             replica is read. A plain tensor works too, with a dense gradient.
         slots: int32 tensor of shape `(tokens, reads)`.
         weights: float tensor of shape `(tokens, reads)`.
-        implementation: `"fastest"`, with kernels that need this package's
-            gradients, and on CPUs XLA; `"portable"`, of TensorFlow's own
-            operations; or `"auto"`, the latter unless
-            `keras_pkm.ops.use_implementation` says otherwise. Defaults to
-            `"auto"`.
+        implementation: `"fastest"`, `"portable"` or `"auto"`. The fastest
+            implementation needs this package's gradients, and uses XLA on
+            CPUs. The portable one consists of TensorFlow's own operations.
+            Defaults to `"auto"`: the portable one unless
+            `keras_pkm.ops.use_implementation` chooses the other.
 
     Returns:
         float32 tensor of shape `(tokens, width)`.
@@ -66,12 +66,12 @@ def embedding_bag(
 
     cpu = use_cpu_kernels(choose_implementation(implementation))
     reads = cpu_reads if cpu else stock_reads
-    # The raw reads below are unknown to gradient tapes. Reading no row through
+    # Gradient tapes do not see the raw reads below. Gathering zero rows through
     # the variable makes every active tape watch it, if it is trainable.
     tf.gather(table, tf.zeros([0], "int32"))
 
-    # The table enters as its resource handle. Naming it in grad_fn's
-    # `variables=` would make TensorFlow read it as a tensor, as a whole.
+    # The table is passed as its resource handle. Naming it in grad_fn's
+    # `variables=` would make TensorFlow read all of it as a tensor.
     @tf.custom_gradient
     def read(
         handle: tf.Tensor, slots: tf.Tensor, weights: tf.Tensor
@@ -80,8 +80,8 @@ def embedding_bag(
             upstream: tf.Tensor,
         ) -> tuple[tf.IndexedSlices, None, tf.Tensor]:
             refuse_xla("The gradient of memory values")
-            # The handle argument would put a dead placeholder into SavedModels
-            # here; the closure's handle is the same resource.
+            # The closure's handle is the same resource as the argument, which
+            # would put a dead placeholder into SavedModels.
             weights_gradient = reads.weights_gradient(
                 table.handle, table.shape, slots, upstream
             )
@@ -90,7 +90,7 @@ def embedding_bag(
             )
             return table_gradient, None, weights_gradient
 
-        # Eager tapes would record what is computed here, and keep its rows.
+        # Otherwise eager tapes would record this computation and keep its rows.
         constant = tf.stop_gradient(weights)
         outputs = reads.weighted_sum(handle, table.shape, slots, constant)
         return outputs, gradient
@@ -120,16 +120,16 @@ def _read_with_stock_gradients(
 def local_component(
     variable: keras.Variable | tf.Variable | tf.Tensor,
 ) -> tf.Variable | tf.Tensor:
-    """The plain `tf.Variable` that holds `variable` on the current replica.
+    """Returns the plain `tf.Variable` behind `variable` on this replica.
 
-    Gathering from a distributed variable itself copies the whole of it.
+    Gathering from the distributed variable itself would copy all of it.
     """
     if isinstance(variable, keras.Variable):
         variable = variable.value
     if not isinstance(variable, tf.distribute.DistributedValues):
         return variable
     if tf.distribute.in_cross_replica_context():
-        # Symbolic builds and direct calls under a scope: any component will do.
+        # Symbolic builds and direct calls in a scope: any component will do.
         strategy = tf.distribute.get_strategy()
         return strategy.experimental_local_results(variable)[0]
     return variable._get()

@@ -1,4 +1,4 @@
-"""Which of two implementations of the same computation is used."""
+"""Chooses between the fastest and the portable implementation."""
 
 import contextlib
 import contextvars
@@ -16,14 +16,14 @@ _default: contextvars.ContextVar[str] = contextvars.ContextVar(
 
 @contextlib.contextmanager
 def use_implementation(name: str) -> Iterator[None]:
-    """Sets the implementation of all memories that have none of their own.
+    """Sets the implementation of memories whose own is `"auto"`.
 
-    It acts on what is computed, and on graphs that are traced, within it.
+    It applies to eager computation, and to graphs that are traced, within this
+    context.
 
     Args:
-        name: `"fastest"`, `"portable"` or `"auto"`, which mean what they mean
-            as the argument `implementation` of
-            `keras_pkm.layers.ProductKeyMemory`.
+        name: `"fastest"`, `"portable"` or `"auto"`, as for the argument
+            `implementation` of `keras_pkm.layers.ProductKeyMemory`.
 
     Example:
 
@@ -46,13 +46,17 @@ def use_implementation(name: str) -> Iterator[None]:
 
 
 def fastest_by_default() -> contextlib.AbstractContextManager[None]:
-    """As `use_implementation("fastest")`, unless within another one."""
+    """Like `use_implementation("fastest")`, but an enclosing choice wins."""
     name = _default.get()
     return use_implementation("fastest" if name == "auto" else name)
 
 
 def check_implementation(name: str) -> str:
-    """Returns the name of an implementation, if it is one."""
+    """Returns the name of an implementation.
+
+    Raises:
+        ValueError: there is no such implementation.
+    """
     if name not in IMPLEMENTATIONS:
         raise ValueError(
             "`implementation` must be one of "
@@ -66,11 +70,11 @@ def choose_implementation(name: str, training: bool | None = None) -> str:
     """Returns `"fastest"` or `"portable"`.
 
     Args:
-        name: An implementation; `"auto"` stands for that of the innermost
+        name: An implementation. `"auto"` stands for the choice of the innermost
             `use_implementation`.
-        training: optional bool. Graphs for training are not exported, so that
-            `"auto"` means the fastest implementation there, and the portable
-            one elsewhere.
+        training: optional bool. If that is `"auto"`, too, the fastest
+            implementation is used in training, since such graphs are not
+            exported, and the portable one otherwise.
     """
     if name == "auto":
         name = _default.get()
@@ -80,15 +84,15 @@ def choose_implementation(name: str, training: bool | None = None) -> str:
 
 
 def use_cpu_kernels(implementation: str) -> bool:
-    """Says whether to compute with the kernels that are fastest on CPUs.
+    """Whether to use the CPU kernels rather than TensorFlow's operations.
 
-    Those are kernels of XLA and products with sparse matrices
-    (benchmarks/README.md has the figures). Nothing was measured on GPUs, which
-    get TensorFlow's own operations. Eager code gets them, too: XLA would
-    compile anew for every number of tokens.
+    The CPU kernels are made of XLA kernels and products with sparse matrices
+    (benchmarks/README.md has the figures). GPUs use TensorFlow's own
+    operations: nothing else was measured there. So does eager code, since XLA
+    would compile again for every number of tokens.
 
     Args:
-        implementation: What `choose_implementation` returned.
+        implementation: The result of `choose_implementation`.
     """
     if implementation == "portable" or current_read() is not None:
         return False

@@ -1,4 +1,4 @@
-"""Reads in graphs that programs without this package run, and train."""
+"""Reads in graphs that run, and train, without this package."""
 
 import contextlib
 import contextvars
@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 import tensorflow as tf
 
-# Of a value table and slots.
+# Takes a value table and slots.
 _ReadRows: TypeAlias = Callable[[tf.Variable, tf.Tensor], tf.Tensor]
 
 
@@ -20,7 +20,7 @@ class PortableRead:
     Attributes:
         read_rows: function of a value table and int32 slots that returns their
             rows, as float32.
-        training: bool. Whether the graph is to be trained.
+        training: bool. Whether the graph will be trained.
     """
 
     read_rows: _ReadRows
@@ -36,20 +36,20 @@ _current: contextvars.ContextVar[PortableRead | None] = contextvars.ContextVar(
 def portable_reads(
     read_rows: _ReadRows = tf.gather, training: bool = False
 ) -> Iterator[None]:
-    """Makes graphs that are traced within it run and train everywhere.
+    """Makes graphs that are traced within this context run anywhere.
 
-    They contain TensorFlow's own operations with TensorFlow's own gradients: a
-    program that loads a SavedModel does not have those of this package. The
-    implementations that layers were made with do not count here.
+    Such graphs contain TensorFlow's own operations with TensorFlow's own
+    gradients: a program that loads a SavedModel does not have this package's
+    gradients. The `implementation` of each layer is ignored here.
 
     Args:
         read_rows: function of a value table and int32 slots that returns their
-            rows, as float32: how value tables are read. Defaults to
+            rows, as float32. It reads the value tables. Defaults to
             `tf.gather`.
         training: bool. With `True` the gradient of a table is row-sparse, and
-            each read contains `tokens * reads * width` floats. With `False`
-            rows are read in blocks of tokens, in little memory, and the
-            gradient of the table has all its rows. Defaults to `False`.
+            each read keeps `tokens * reads * width` floats. With `False` rows
+            are read in blocks of tokens, which needs little memory, and the
+            gradient of a table is dense. Defaults to `False`.
 
     Example:
 
@@ -69,5 +69,5 @@ def portable_reads(
 
 
 def current_read() -> PortableRead | None:
-    """How value tables are read within `portable_reads`, `None` elsewhere."""
+    """Returns the setting of `portable_reads`, or `None` outside of it."""
     return _current.get()

@@ -25,10 +25,10 @@ def product_key_search(
 
         score(i * n + j) = q[:half] · K[h, 0, i] + q[half:] · K[h, 1, j]
 
-    The best slots lie among the pairs of the `top_k` best sub-keys of each
-    half, so that `2 n` dot products rank `n * n` slots. Of those `top_k²`
-    pairs only the few that no `top_k` others dominate are scored. The result
-    is the same, also in ties: the lowest candidate, row-major, comes first.
+    The best slots are among the pairs of the `top_k` best sub-keys of each
+    half, so that `2 n` dot products rank `n * n` slots. Of these `top_k²`
+    pairs only those that can be among the `top_k` best are scored. The result
+    is exact, including ties: the first candidate, row-major, wins.
 
     Everything is computed in float32, whatever the dtypes of the arguments:
     half precision would make most scores tie.
@@ -36,8 +36,8 @@ def product_key_search(
     Args:
         queries: tensor of shape `(tokens, num_heads, key_dim)`.
         sub_keys: tensor of shape `(num_heads, 2, n, key_dim // 2)`.
-        top_k: int. How many slots to return for each head, at most `n`.
-        implementation: `"fastest"`, `"portable"` or `"auto"`, as of
+        top_k: int. Number of slots to return for each head, at most `n`.
+        implementation: `"fastest"`, `"portable"` or `"auto"`, as for
             `keras_pkm.ops.embedding_bag`. Defaults to `"auto"`.
 
     Returns:
@@ -68,10 +68,10 @@ def product_key_search(
 def stock_search(
     top_k: int, queries: tf.Tensor, sub_keys: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """As `product_key_search`, with the gradients that TensorFlow derives."""
+    """Like `product_key_search`, with the gradients that TensorFlow derives."""
     num_heads, _, num_sub_keys, half = sub_keys.shape
     queries = ops.reshape(queries, (-1, num_heads, 2, half))
-    # Heads first: products of matrices then need no transposition.
+    # Heads first: matrix products then need no transposition.
     sub_scores = ops.einsum("thsd,hsnd->hstn", queries, sub_keys)
     sub_scores, sub_slots = ops.top_k(sub_scores, top_k)  # (h, 2, t, top_k)
     sub_slots = ops.cast(sub_slots, "int32")
@@ -91,13 +91,14 @@ def _sums_of_undominated(
     """Sums of all pairs of ranks that can be among the `top_k` best pairs.
 
     Every pair `(a', b')` with `a' <= a` and `b' <= b` scores at least as much
-    as `(a, b)` and precedes it. There are `(a + 1) (b + 1)` of them, itself
-    included: more than `top_k` of them leave it no place. So rank `a` goes with
-    the ranks below `top_k // (a + 1)`.
+    as `(a, b)` and precedes it. There are `(a + 1) (b + 1)` such pairs,
+    including `(a, b)` itself. If they are more than `top_k`, `(a, b)` cannot be
+    among the best. So rank `a` is paired with the ranks below
+    `top_k // (a + 1)`.
 
     Args:
-        first: tensor of shape `(..., top_k)`, by descending score.
-        second: as `first`.
+        first: tensor of shape `(..., top_k)`, sorted by descending score.
+        second: likewise.
         top_k: int.
 
     Returns:

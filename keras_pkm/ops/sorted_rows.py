@@ -1,18 +1,18 @@
-"""Rows of a table in ascending order, each once, from any that repeat."""
+"""Sorts and deduplicates rows of a table."""
 
 import tensorflow as tf
 
 
 def sort_rows(indices: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """Sorts row numbers and finds where each of them stands.
+    """Sorts row numbers and finds the position of each.
 
     Args:
         indices: int tensor of shape `(entries,)`, not negative.
 
     Returns:
-        A tuple `(rows, segments, order)`: the rows, ascending, each once; the
-        order that sorts the entries, stably; and for each entry, in that
-        order, the position of its row in `rows`.
+        A tuple `(rows, segments, order)`. `rows`: the rows, ascending, each
+        once. `segments`: for each entry, in sorted order, the position of its
+        row in `rows`. `order`: the permutation that sorts the entries, stably.
     """
     order = tf.argsort(indices, stable=True)
     indices = tf.gather(indices, order)
@@ -22,11 +22,11 @@ def sort_rows(indices: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
 
 
 def deduplicate(slices: tf.IndexedSlices) -> tf.IndexedSlices:
-    """Sums the entries of `tf.IndexedSlices` that stand for the same row.
+    """Sums the entries of `tf.IndexedSlices` that belong to the same row.
 
     Returns:
-        `tf.IndexedSlices` with ascending rows: an optimizer goes through a
-        large table much faster in order.
+        `tf.IndexedSlices` with ascending rows. An optimizer updates a large
+        table much faster in order.
     """
 
     def merge() -> tuple[tf.Tensor, tf.Tensor]:

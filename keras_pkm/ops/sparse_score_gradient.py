@@ -1,4 +1,4 @@
-"""The gradient of a search, in which few of all scores have a part."""
+"""The gradient of a search, which few of all scores contribute to."""
 
 from collections.abc import Callable
 from typing import Any
@@ -13,11 +13,11 @@ def with_sparse_gradient(
     queries: tf.Tensor,
     sub_keys: tf.Tensor,
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Runs a search over product keys, with a gradient of sparse products.
+    """Runs a search over product keys, with a gradient by sparse products.
 
     A head scores `2 n` sub-keys and keeps `top_k` pairs of them. The gradient
-    of all scores is a matrix with as few entries that are not zero; a product
-    with that takes a fifth of the time that the dense products take.
+    of all scores is therefore a sparse matrix. Products with it take a fifth of
+    the time of dense products.
 
     Args:
         search: A function of both tensors that returns `(slots, scores)`, as
@@ -68,7 +68,7 @@ def with_sparse_gradient(
         def gradient_unless_empty(
             *upstream: tf.Tensor,
         ) -> tuple[tf.Tensor, tf.Tensor]:
-            # The product with an empty matrix ends the process.
+            # A product with an empty matrix would crash the process.
             return tf.cond(
                 tf.size(slots) > 0,
                 lambda: gradient(*upstream),

@@ -1,7 +1,7 @@
-"""The three parts of an embedding bag by TensorFlow's own operations.
+"""The embedding bag and its gradients in TensorFlow's own operations.
 
-They run anywhere. Rows are read for a block of tokens at a time, so that
-nothing is as large as all rows read.
+They run anywhere. Rows are read for a block of tokens at a time, so that no
+tensor has the size of all rows read.
 """
 
 import functools
@@ -13,12 +13,12 @@ from keras_pkm.ops.blocks import in_blocks
 from keras_pkm.ops.implementation import has_gpu
 from keras_pkm.ops.sorted_rows import sort_rows
 
-# 8 MiB of rows are read at a time, which was fastest on CPUs; on GPUs, where
-# each block costs launches of kernels, 256 MiB.
+# 8 MiB of rows are read at a time, which was fastest on CPUs. On GPUs, where
+# each block launches kernels, it is 256 MiB.
 _BLOCK_FLOATS = 2**21
 _GPU_BLOCK_FLOATS = 2**26
-# TensorFlow's product with a sparse matrix counts reads * columns in 32 bits
-# on GPUs: with so many columns it takes 65,535 tokens of 128 reads.
+# On GPUs TensorFlow's product with a sparse matrix counts reads * columns in
+# 32 bits: with this many columns it can take 65,535 tokens of 128 reads.
 _GPU_COLUMNS = 256
 
 
@@ -46,7 +46,7 @@ def weighted_sum_of(
     slots: tf.Tensor,
     weights: tf.Tensor,
 ) -> tf.Tensor:
-    """As `weighted_sum`, of rows that a function of slots returns."""
+    """Like `weighted_sum`, but a function returns the rows of slots."""
 
     def sums(slots: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
         return tf.einsum("tj,tjw->tw", weights, read_rows(slots))
@@ -90,7 +90,7 @@ def table_gradient(
         upstream: float32 tensor of shape `(tokens, width)`.
 
     Returns:
-        `tf.IndexedSlices`, their rows ascending.
+        `tf.IndexedSlices` with ascending rows.
     """
     rows, segments, tokens, weights = sort_reads(slots, weights)
     size = (tf.size(rows), tf.shape(upstream)[0])
@@ -108,7 +108,7 @@ def table_gradient(
 def product_in_parts(
     matrix: tf.SparseTensor, dense: tf.Tensor, columns: int
 ) -> tf.Tensor:
-    """Returns `matrix · dense`, computed for some columns at a time."""
+    """Returns `matrix · dense`, computed for `columns` columns at a time."""
     parts = [
         tf.sparse.sparse_dense_matmul(matrix, dense[:, first : first + columns])
         for first in range(0, dense.shape[1], columns)
@@ -124,7 +124,7 @@ def _block(slots: tf.Tensor, width: int) -> tf.Tensor:
 
 
 def gather(handle: tf.Tensor, slots: tf.Tensor) -> tf.Tensor:
-    """Returns the table's rows `slots`, as constants to gradient tapes."""
+    """Returns the table's rows `slots`, which gradient tapes do not track."""
     rows = tf.raw_ops.ResourceGather(
         resource=handle, indices=slots, dtype=tf.float32
     )
@@ -134,16 +134,16 @@ def gather(handle: tf.Tensor, slots: tf.Tensor) -> tf.Tensor:
 def sort_reads(
     slots: tf.Tensor, weights: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor]:
-    """Brings all reads into the order of their slots.
+    """Sorts all reads by their slots.
 
     Args:
         slots: int32 tensor of shape `(tokens, reads)`.
         weights: float32 tensor of shape `(tokens, reads)`.
 
     Returns:
-        A tuple `(rows, segments, tokens, weights)`: the slots read, each once,
-        ascending; and for each read, in that order, the position of its slot
-        in `rows`, its token, and its weight.
+        A tuple `(rows, segments, tokens, weights)`: the slots that were read,
+        each once, ascending; then, for each read in sorted order, the position
+        of its slot in `rows`, its token, and its weight.
     """
     rows, segments, order = sort_rows(tf.reshape(slots, [-1]))
     weights = tf.gather(tf.reshape(weights, [-1]), order)

@@ -1,4 +1,4 @@
-"""An error of our own where XLA would fail deep inside."""
+"""Raises a clear error where XLA would fail with an obscure one."""
 
 import tensorflow as tf
 
@@ -6,11 +6,11 @@ import tensorflow as tf
 def refuse_xla(what: str) -> None:
     """Raises an error if a function with `jit_compile=True` is traced.
 
-    The number of slots that a batch reads is not known before it is computed,
-    as XLA requires of all shapes.
+    XLA requires all shapes to be known at compile time. The number of slots
+    that a batch reads is not.
 
     Args:
-        what: What cannot be compiled, the start of a sentence.
+        what: The subject of the message: what cannot be compiled.
     """
     if _is_compiled_by_xla(tf.compat.v1.get_default_graph()):
         raise ValueError(
@@ -27,6 +27,6 @@ def _is_compiled_by_xla(graph: tf.Graph | None) -> bool:
             if context.IsXLAContext():
                 return True
             context = context.outer_context
-        # Of a graph that is no function there is none.
+        # Only the graph of a function has an outer graph.
         graph = getattr(graph, "outer_graph", None)
     return False

@@ -1,4 +1,4 @@
-"""The slots of a memory that may be trained, as a variable of an optimizer."""
+"""The slots of a memory that an optimizer may train."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ from keras_pkm.optimizers.row_update import replica_component
 
 
 def make_chosen_slots(values: keras.Variable) -> keras.Variable:
-    """Returns a variable that chooses none of a value table's slots yet."""
+    """Returns a mask of a value table's slots; no slot is chosen yet."""
     return keras.Variable(
         np.zeros(values.shape[0], "bool"),
         name="chosen_slots",
@@ -26,18 +26,21 @@ def assign_chosen_slots(
     values: keras.Variable,
     slots: Sequence[int] | np.ndarray,
 ) -> None:
-    """Chooses slots, in place of those that were chosen.
+    """Chooses slots; they replace any earlier choice.
 
     Args:
-        chosen: As `make_chosen_slots` has made it; `None` if it has not.
+        chosen: The variable of `make_chosen_slots`, or `None` if there is none.
         values: The value table.
-        slots: Numbers of slots.
+        slots: The numbers of the slots.
+
+    Raises:
+        ValueError: there is no variable, or a number is out of range.
     """
     if chosen is None:
         raise ValueError(
             "`values` must be a value table of an optimizer that was made with "
             "`only_chosen_slots=True` and has been built. Received: "
-            f"values={values.path!r}, which is none."
+            f"values={values.path!r}."
         )
     (num_slots,) = chosen.shape
     slots = np.asarray(slots)
@@ -56,14 +59,14 @@ def assign_chosen_slots(
 
 
 def keep_chosen(gradient: Gradient, chosen: keras.Variable | None) -> Gradient:
-    """Returns a gradient without the rows that are not chosen.
+    """Sets the rows of a gradient that are not chosen to zero.
 
-    They become zero, which the update takes for not read.
+    The update treats a row whose gradient is zero as one that was not read.
 
     Args:
-        gradient: A table's as slices, with each row at most once.
-        chosen: As `make_chosen_slots` has made it; `None` for a variable all
-            of which is trained.
+        gradient: A table's gradient as slices, with each row at most once.
+        chosen: The variable of `make_chosen_slots`; `None` if all rows are
+            trained.
     """
     if chosen is None:
         return gradient

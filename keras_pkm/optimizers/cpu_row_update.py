@@ -1,7 +1,8 @@
-"""The update of a table's rows as it is fastest on CPUs, in graphs.
+"""CPU kernel for the update of a table's rows, in graphs.
 
-XLA updates the tables in place, by parts that stay in a processor's cache, so
-that each row is read and written once. `benchmarks/README.md` has the figures.
+XLA updates the tables in place. It works on parts that fit the processor's
+cache, so that each row is read and written once. `benchmarks/README.md` has the
+figures.
 """
 
 from collections.abc import Callable
@@ -10,8 +11,8 @@ import tensorflow as tf
 
 # 768 KiB of each table.
 _PART_FLOATS = 3 * 2**16
-# Parts of a block. A kernel has one number of rows, while a gradient has any;
-# a larger block has fewer calls and more to pad.
+# Parts of a block. A kernel works on a fixed number of rows, while a gradient
+# has any number; larger blocks need fewer calls but more padding.
 _PARTS = 24
 
 
@@ -22,7 +23,7 @@ def update_in_blocks(
 ) -> None:
     """Replaces the rows of some tables that were read.
 
-    Args: as of `keras_pkm.optimizers.row_update.update_read_rows`.
+    Args: see `keras_pkm.optimizers.row_update.update_read_rows`.
     """
     num_slots, width = tables[0].shape
     part = min(num_slots, max(1, _PART_FLOATS // width))
@@ -36,8 +37,8 @@ def update_in_blocks(
         rows: tf.Tensor, gradients: tf.Tensor, begin: tf.Tensor, end: tf.Tensor
     ) -> None:
         def update_part(begin: tf.Tensor) -> tuple[tf.Tensor]:
-            # The last part may start before its turn: XLA shifts what would
-            # go beyond the end.
+            # The last part may overlap the one before: XLA shifts a slice that
+            # would go beyond the end.
             first = tf.minimum(begin, block - part)
             places = first + tf.range(part)
             slots = tf.slice(rows, (first,), (part,))
@@ -45,11 +46,11 @@ def update_in_blocks(
             updated = update(
                 gradient, *(tf.gather(table, slots) for table in tables)
             )
-            # As a product, the sums of rows cost nothing; XLA's reduction of
-            # rows takes as long as all reads of one table.
+            # As a matrix product, the sums of rows cost nothing. XLA's
+            # reduction of rows takes as long as all reads of one table.
             sums = tf.matmul(tf.abs(gradient), tf.ones((width, 1)))
             read = (places >= begin) & (sums[:, 0] > 0)
-            # XLA drops updates of rows that are not there.
+            # XLA drops updates of rows that do not exist.
             slots = tf.where(read, slots, num_slots)
             for table, new in zip(tables, updated):
                 table.scatter_update(tf.IndexedSlices(new, slots))
@@ -75,7 +76,7 @@ def update_in_blocks(
 def _pad_to(
     size: int, rows: tf.Tensor, gradients: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Appends gradients of zero, which count as not read, if there are few."""
+    """Pads gradients to `size` rows with zeros, which count as not read."""
     missing = size - tf.size(rows)
     return tf.cond(
         missing > 0,

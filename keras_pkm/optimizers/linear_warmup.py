@@ -11,16 +11,16 @@ from keras_pkm.ops.arguments import finite
 
 @keras.saving.register_keras_serializable("keras_pkm")
 class LinearWarmup(keras.optimizers.schedules.LearningRateSchedule):
-    """Linear warm-up from zero, then linear decay to zero, as BERT has it.
+    """Linear warm-up from zero, then linear decay to zero, as for BERT.
 
         rate(t) = peak · t / warmup_steps                       t < warmup_steps
         rate(t) = peak · (total_steps - t) / (total_steps - warmup_steps)  after
 
     Args:
         peak: float. The rate at step `warmup_steps`.
-        warmup_steps: int. Length of the warm-up, `0` for none.
-        total_steps: int. The step at which the rate has come down to zero; it
-            stays there.
+        warmup_steps: int. Length of the warm-up; `0` for none.
+        total_steps: int. The step at which the rate reaches zero; it stays
+            there.
         name: optional str.
 
     Example:

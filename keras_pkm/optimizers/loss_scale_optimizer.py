@@ -1,4 +1,4 @@
-"""Dynamic loss scaling on whose steps all replicas agree."""
+"""Dynamic loss scaling whose decisions agree on all replicas."""
 
 from collections.abc import Sequence
 
@@ -14,11 +14,11 @@ from keras_pkm.optimizers.row_sparse import sum_over_replicas
 class LossScaleOptimizer(keras.optimizers.LossScaleOptimizer):
     """`keras.optimizers.LossScaleOptimizer` for models with memory.
 
-    For training in float16. Keras' own, in which `compile` wraps an optimizer
-    under the policy `"mixed_float16"`, looks at the first replica's gradients
-    only, and turns the tables' sparse gradients into tensors of the tables'
-    size. This one looks at the rows that were read, and lowers the scale if
-    any replica's gradient is not finite.
+    For training in float16. Under the policy `"mixed_float16"`, `compile` wraps
+    optimizers in Keras' own class. That class checks the first replica's
+    gradients only, and makes the sparse gradient of a table as large as the
+    table. This class checks only the rows that were read, and lowers the scale
+    if the gradient of any replica is not finite.
 
     Args:
         inner_optimizer: the `keras.optimizers.Optimizer` to wrap.

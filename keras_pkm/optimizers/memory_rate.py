@@ -8,17 +8,17 @@ import keras
 
 from keras_pkm.ops.arguments import finite
 
-#: What sets a learning rate beside a number.
+#: A schedule of learning rates.
 Schedule: TypeAlias = keras.optimizers.schedules.LearningRateSchedule
 
 _MULTIPLE = re.compile(r"(\d+(\.\d*)?(e[+-]?\d+)?)x")
 
 
 def parse_multiple(rate: Any) -> float | None:
-    """Returns the number of a multiple, or `None` for anything but a string.
+    """Returns the factor in a multiple, or `None` for anything but a string.
 
     Args:
-        rate: Such as `"10x"` or `"2.5x"`.
+        rate: A multiple such as `"10x"` or `"2.5x"`, or any other rate.
 
     Raises:
         ValueError: it is another string.
@@ -38,7 +38,7 @@ def parse_multiple(rate: Any) -> float | None:
 def make_rate(
     rate: float | str | dict[str, Any] | Schedule,
 ) -> keras.Variable | Schedule | str:
-    """Returns a number as a variable that can be set, all others as they are.
+    """Returns a rate: a number as a variable, others as they are.
 
     Args:
         rate: A float, a schedule or its config, or a multiple such as `"10x"`.
@@ -70,7 +70,7 @@ def make_rate(
 def serialize_rate(
     rate: keras.Variable | Schedule | str,
 ) -> float | str | dict[str, Any]:
-    """Returns what `make_rate` makes the rate of again, as JSON takes it."""
+    """Returns a rate as a value that JSON and `make_rate` accept."""
     if isinstance(rate, keras.Variable):
         return float(rate.numpy())
     return keras.saving.serialize_keras_object(rate)

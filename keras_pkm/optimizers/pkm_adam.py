@@ -1,4 +1,4 @@
-"""Adam with a learning rate and a row-sparse rule of its own for memories."""
+"""Adam with a separate learning rate and a row-sparse rule for memories."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -35,18 +35,18 @@ from keras_pkm.optimizers.variable_groups import group_variables
 class PKMAdam(keras.optimizers.Adam):
     """Adam that trains the values of product-key memories row by row.
 
-    All variables but the value tables follow `keras.optimizers.Adam`. A value
-    table has its own learning rate, and a step updates those of its rows that
+    All variables but the value tables follow `keras.optimizers.Adam`. The value
+    tables have their own learning rate, and a step updates only the rows that
     the batch read:
 
         m[rows] ← β₁ m[rows] + (1 - β₁) g
         v[rows] ← β₂ v[rows] + (1 - β₂) g²
         values[rows] ← values[rows] - α m[rows] / (√v[rows] + ε)
 
-    with Adam's α = rate · √(1 - β₂ᵗ) / (1 - β₁ᵗ) of the global step t. Every
-    other row of values, m and v stays as it is, bit for bit, and costs no
-    time. (Adam moves all rows at each step, by their momentum.) A row counts
-    as read if its gradient, summed over all replicas, is not all zero.
+    with Adam's α = rate · √(1 - β₂ᵗ) / (1 - β₁ᵗ) at the global step t. All
+    other rows of values, m and v are unchanged, bit for bit, and cost no time.
+    (Adam moves all rows at each step, by their momentum.) A row counts as read
+    if its gradient, summed over all replicas, has an entry other than zero.
 
     Gradients are clipped after repeated rows and all replicas have been summed.
     A step at which any replica has a gradient that is not finite is skipped on
@@ -56,8 +56,8 @@ class PKMAdam(keras.optimizers.Adam):
         learning_rate: float or schedule, for all but the value tables.
             Defaults to `1e-4`.
         memory_learning_rate: float or schedule, for the value tables; or a
-            multiple of `learning_rate`, such as `"10x"`, which follows what
-            callbacks make of that. Defaults to `1e-3`.
+            multiple of `learning_rate`, such as `"10x"`, which follows changes
+            of that by callbacks. Defaults to `1e-3`.
         beta_1: float. Defaults to `0.9`.
         beta_2: float. Defaults to `0.999`.
         epsilon: float. Defaults to `1e-7`.
@@ -68,21 +68,21 @@ class PKMAdam(keras.optimizers.Adam):
         clipvalue: optional float. Clips each entry of the gradients.
         global_clipnorm: optional float. Clips the norm of all gradients
             together.
-        memory_pattern: str or `None`. The regular expression that the paths of
-            the value tables match. To match no trainable variable is an
-            error; `None` says that there is none to match, as in models
-            without memory or with frozen values. Defaults to that of
-            `keras_pkm.layers.ProductKeyMemory`'s values.
+        memory_pattern: str or `None`. Regular expression that is found in the
+            paths of the value tables. It is an error if it matches no
+            trainable variable; pass `None` for models without memory or with
+            frozen values. Defaults to a pattern that matches the values of
+            `keras_pkm.layers.ProductKeyMemory`.
         reduction: `"sparse"` or `"dense"`. How the value tables' gradients are
             summed over replicas: `"sparse"` sends the rows that each replica
-            read, `"dense"` the whole table, which is less once all replicas
+            read; `"dense"` sends the whole table, which is less if all replicas
             together read more rows than it has. Defaults to `"sparse"`.
-        memory_rule: str, `"adam"`, or `"sgd"` for values ← values - rate · g,
+        memory_rule: `"adam"`, or `"sgd"` for values ← values - rate · g,
             which forgets less when a trained model is taught new facts
             (Lin et al., 2025). Defaults to `"adam"`.
-        only_chosen_slots: bool. Whether only those slots are trained that
-            `choose_slots` names; none before. All other rows of values stay as
-            they are, bit for bit. Defaults to `False`.
+        only_chosen_slots: bool. Whether to train only the slots given to
+            `choose_slots`, and none before that call. All other rows of values
+            are unchanged, bit for bit. Defaults to `False`.
         name: str. Defaults to `"pkm_adam"`.
 
     Example:
@@ -155,7 +155,7 @@ class PKMAdam(keras.optimizers.Adam):
         if not isinstance(self._memory_learning_rate, keras.Variable):
             raise TypeError(
                 "`memory_learning_rate` is a schedule, or a multiple, and "
-                "cannot be set: give the optimizer a float instead."
+                "cannot be set: create the optimizer with a float instead."
             )
         self._memory_learning_rate.assign(rate)
 
@@ -180,7 +180,7 @@ class PKMAdam(keras.optimizers.Adam):
     def choose_slots(
         self, values: keras.Variable, slots: Sequence[int] | np.ndarray
     ) -> None:
-        """Chooses the slots of a memory to train, in place of those before.
+        """Chooses the slots of a memory to train, replacing earlier choices.
 
         Args:
             values: the value table, `memory.memory_values`.
@@ -198,16 +198,16 @@ class PKMAdam(keras.optimizers.Adam):
         var_names: Sequence[str] | None = None,
     ) -> None:
         super().exclude_from_weight_decay(var_list, var_names)
-        # `build` adds those that never decay.
+        # `build` adds the variables that never decay.
         self._not_decayed = (tuple(var_list or ()), var_names)
 
     def _backend_apply_gradients(
         self, grads: list[Gradient], trainable_variables: list[keras.Variable]
     ) -> None:
-        """Sums over replicas, clips, and updates, unless a NaN is among it.
+        """Sums over replicas, clips, and updates if all gradients are finite.
 
-        Keras clips before it sums, which gives another result on two devices
-        than on one. All replicas have the same sums, and so decide alike.
+        Keras clips before it sums, so that two devices give another result
+        than one. All replicas have the same sums, and so decide alike.
         """
         grads = reduce_gradients(
             grads,
@@ -247,7 +247,7 @@ class PKMAdam(keras.optimizers.Adam):
                 )
 
         def skip() -> None:
-            # `apply` counts every call; a skipped step is none.
+            # `apply` counts every call, but a skipped step does not count.
             self._iterations.assign_sub(1)
 
         finite = distribution.experimental_local_results(finite)[0]

@@ -1,4 +1,4 @@
-"""How rows of a value table follow from their gradients."""
+"""Update rules for the rows of a value table."""
 
 from collections.abc import Callable
 
@@ -6,7 +6,7 @@ import tensorflow as tf
 
 RULES = ("adam", "sgd")
 
-#: Takes gradients, and the rows of each table; returns the tables' new rows.
+#: Takes gradients and the rows of each table; returns the tables' new rows.
 RowRule = Callable[..., tuple[tf.Tensor, ...]]
 
 
@@ -16,7 +16,7 @@ def adam_rule(
     """Returns Adam's rule, for rows of values, momentums and velocities.
 
     Args:
-        alpha: The rate, corrected for the bias of the first steps.
+        alpha: The learning rate with Adam's bias correction.
         beta_1: Decay of momentums.
         beta_2: Decay of velocities.
         epsilon: Added to the root of velocities.

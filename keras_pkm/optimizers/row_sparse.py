@@ -1,4 +1,4 @@
-"""Functions of gradients, of which the tables' are `tf.IndexedSlices`."""
+"""Functions of gradients, which are `tf.IndexedSlices` for tables."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -13,7 +13,7 @@ Gradient: TypeAlias = tf.Tensor | tf.IndexedSlices
 
 
 def to_slices(gradient: Gradient) -> tf.IndexedSlices:
-    """The gradient of a table as slices that name each row at most once."""
+    """The gradient of a table as slices with each row at most once."""
     if isinstance(gradient, tf.IndexedSlices):
         return deduplicate(gradient)
     rows = tf.where(tf.reduce_any(gradient != 0, axis=-1))[:, 0]
@@ -64,13 +64,13 @@ def clip(
     global_clipnorm: float | None,
     clipvalue: float | None,
 ) -> list[Gradient]:
-    """Clips gradients as the first of these arguments that is set says.
+    """Clips gradients by the first of these arguments that is set.
 
     Args:
         gradients: Their rows must be deduplicated.
-        clipnorm: The greatest norm of each gradient.
-        global_clipnorm: The greatest norm of all of them together.
-        clipvalue: The greatest absolute value of an entry.
+        clipnorm: The largest norm of each gradient.
+        global_clipnorm: The largest norm of all gradients together.
+        clipvalue: The largest absolute value of an entry.
     """
     if clipnorm:
         return [tf.clip_by_norm(gradient, clipnorm) for gradient in gradients]
@@ -100,16 +100,16 @@ def _values(gradient: Gradient) -> tf.Tensor:
 def reduce_gradients(
     grads: Sequence[Gradient], is_memory: Sequence[bool], reduction: str
 ) -> list[Gradient]:
-    """Returns gradients summed over replicas: those of tables as slices.
+    """Returns gradients summed over replicas, those of tables as slices.
 
     Args:
         grads: The gradients of this replica.
-        is_memory: For each whether it is that of a value table.
+        is_memory: Whether each gradient belongs to a value table.
         reduction: `"sparse"` to send the rows of tables that were read,
-            `"dense"` to send the whole.
+            `"dense"` to send whole tables.
     """
     if num_replicas() > 1:
-        # Each replica's own repeats are summed first: less to send.
+        # Repeated rows of a replica are summed first, so that less is sent.
         grads = sum_over_replicas(
             [
                 to_slices(grad)

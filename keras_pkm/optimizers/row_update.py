@@ -17,15 +17,15 @@ def update_read_rows(
 ) -> None:
     """Replaces the rows of some tables that were read.
 
-    A row counts as read if its gradient is not all zero: one that only padding
-    read does not.
+    A row counts as read if its gradient is not all zero. Rows that only padding
+    read do not count.
 
     Args:
         tables: tuple of `tf.Variable`s of one shape, `(num_slots, width)`.
         gradient: deduplicated `tf.IndexedSlices`.
-        update: A pure function of a float tensor `(rows, width)`, the rows'
-            gradients, and as many such tensors as there are tables, their
-            rows. It returns the rows' new values, in the order of the tables.
+        update: A pure function. It takes the gradients of some rows, a float
+            tensor of shape `(rows, width)`, and then the same rows of each
+            table. It returns the new rows, in the order of the tables.
     """
     refuse_xla("The update of memory values")
     if use_cpu_kernels(choose_implementation("auto", training=True)):
@@ -39,9 +39,9 @@ def update_at_once(
     gradient: tf.IndexedSlices,
     update: Callable[..., tuple[tf.Tensor, ...]],
 ) -> None:
-    """Replaces the rows that were read by TensorFlow's own operations.
+    """Replaces the rows that were read, with TensorFlow's own operations.
 
-    Args: as of `update_read_rows`.
+    Args: see `update_read_rows`.
     """
     read = tf.reduce_any(gradient.values != 0, axis=-1)
     rows = tf.boolean_mask(gradient.indices, read)
@@ -54,9 +54,9 @@ def update_at_once(
 
 
 def replica_component(variable: tf.Variable) -> tf.Variable:
-    """The plain variable of the device that an update runs for.
+    """Returns the plain variable on the device that is being updated.
 
-    Gathering from a distributed variable itself copies the whole of it.
+    Gathering from the distributed variable itself would copy all of it.
     """
     if isinstance(variable, tf.distribute.DistributedValues):
         return variable._get()

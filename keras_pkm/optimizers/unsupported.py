@@ -1,4 +1,4 @@
-"""Arguments of Keras' Adam that have no row-sparse rule."""
+"""Arguments of Keras' Adam that have no row-sparse version."""
 
 from typing import Any
 
@@ -13,14 +13,14 @@ UNSUPPORTED = (
 
 
 def refuse(arguments: dict[str, Any]) -> None:
-    """Raises an error if there are any.
+    """Raises an error if there are any arguments left.
 
     Args:
-        arguments: Those that the constructor does not know.
+        arguments: The arguments that the constructor does not take.
 
     Raises:
-        ValueError: Keras' accumulation is asked for, in place of which there
-            is another one.
+        ValueError: Keras' gradient accumulation is requested, which
+            `accumulation_steps` of tasks replaces.
         TypeError: another argument was given.
     """
     if "gradient_accumulation_steps" in arguments:

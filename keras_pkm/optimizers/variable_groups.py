@@ -1,4 +1,4 @@
-"""Which rule of the optimizer a variable follows, by its path."""
+"""Groups variables by the rule that the optimizer applies to them."""
 
 import logging
 import re
@@ -12,7 +12,11 @@ _NEVER_DECAYED = re.compile(r"(^|/)(bias|gamma|beta)$")
 
 
 def check_pattern(memory_pattern: str | None) -> str | None:
-    """Returns a `memory_pattern`, if it is a regular expression or `None`."""
+    """Returns a `memory_pattern`.
+
+    Raises:
+        ValueError: it is neither a regular expression nor `None`.
+    """
     try:
         re.compile(memory_pattern or "")
     except (TypeError, re.error) as error:
@@ -28,16 +32,17 @@ def group_variables(
     memory_pattern: str | None,
     decays: bool,
 ) -> dict[str, list[keras.Variable]]:
-    """Divides variables in groups, whose sizes it logs.
+    """Divides variables into groups and logs their sizes.
 
     Args:
         variables: The trainable variables.
         memory_pattern: Regular expression that is found in the paths of value
-            tables, or None where there are none.
-        decays: Whether weights decay at all.
+            tables, or None if there are none.
+        decays: Whether there is weight decay at all.
 
     Returns:
-        The variables by `"memory"`, `"decayed"` and `"not decayed"`.
+        The variables, by the groups `"memory"`, `"decayed"` and
+        `"not decayed"`.
 
     Raises:
         ValueError: the pattern matches no variable.

@@ -1,1 +1,1 @@
-"""What models read in their memories: probes, and exported models."""
+"""Measures what models, and exported models, read in their memories."""

@@ -11,15 +11,16 @@ import tensorflow as tf
 
 @dataclasses.dataclass(frozen=True)
 class MemoryAccess:
-    """What was read for one batch.
+    """The memory reads of one batch.
 
     Attributes:
-        token_ids: int array of shape `(batch, length)`, or None where they are
+        token_ids: int array of shape `(batch, length)`, or None if they are
             not known.
         is_token: bool array of the same shape, false at padding.
-        memories: By the number of the layer, counted from 1, slots and weights,
-            arrays of shape `(batch, length, num_heads, top_k)`.
-        num_slots: Slots of each memory, by the number of the layer.
+        memories: Slots and weights, arrays of shape
+            `(batch, length, num_heads, top_k)`, by the number of the layer,
+            counted from 1.
+        num_slots: Number of slots of each memory, by the number of the layer.
     """
 
     token_ids: np.ndarray | None
@@ -31,11 +32,11 @@ class MemoryAccess:
 def read_backbone(
     backbone: keras.Model, batches: Iterable[Any]
 ) -> Iterable[MemoryAccess]:
-    """Yields what a backbone reads.
+    """Yields the memory reads of a backbone, batch by batch.
 
     Args:
         backbone: backbone with `memory_outputs`.
-        batches: of its features, or of tuples that begin with them.
+        batches: batches of its features, or of tuples that begin with them.
     """
     model = keras.Model(backbone.inputs, backbone.memory_outputs)
     num_slots = {

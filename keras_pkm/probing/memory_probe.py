@@ -52,7 +52,7 @@ class MemoryProbe:
                 f"`{type(model).__name__}` without one."
             )
         self._strategy = model.distribute_strategy
-        # What comes after the last memory need not be computed.
+        # Layers above the last memory need not be computed.
         outputs = getattr(model, "memory_outputs", None)
         self._accesses = outputs and keras.Model(model.inputs, outputs)
         with self._strategy.scope():
@@ -91,12 +91,14 @@ class MemoryProbe:
         Args:
             data: finite `tf.data.Dataset` of the model's inputs, or of
                 tuples that begin with them, as for training. Under
-                `tf.distribute` its batches must divide by the replicas.
+                `tf.distribute` the batch size must be a multiple of the number
+                of replicas.
 
         Returns:
-            A dict, from the number of the layer, counted from 1 (in models
-            other than ours the number of the memory), to a dict of the figures
-            of `keras_pkm.metrics.MemoryUsage`, as Python numbers.
+            A dict, from the number of the layer, counted from 1, to a dict of
+            the figures of `keras_pkm.metrics.MemoryUsage`, as Python numbers.
+            In models other than those of `keras_pkm.models` the memories
+            themselves are counted.
         """
         self._usage.reset()
         for features in self._features(data):
@@ -106,13 +108,13 @@ class MemoryProbe:
     def count_each(
         self, data: Iterable[Any]
     ) -> Iterator[dict[int, dict[str, np.ndarray]]]:
-        """Counts the reads of each batch by itself.
+        """Counts the reads of each batch separately.
 
         Args:
-            data: batches, as of `measure`; under `tf.distribute` a dataset.
+            data: batches, as for `measure`; under `tf.distribute` a dataset.
 
         Yields:
-            Of each batch `MemoryUsage.counts`, by layer.
+            `MemoryUsage.counts` of each batch, by layer.
         """
         for features in self._features(data):
             self._usage.reset()
@@ -127,5 +129,5 @@ class MemoryProbe:
 
     @property
     def counts(self) -> dict[int, dict[str, np.ndarray]]:
-        """What the last measurement counted, `MemoryUsage.counts` by layer."""
+        """`MemoryUsage.counts` of the last measurement, by layer."""
         return self._usage.counts

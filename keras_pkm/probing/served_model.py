@@ -1,4 +1,4 @@
-"""What an exported model reads in its memories, asked as clients ask it."""
+"""Reads the memories of an exported model through its signatures."""
 
 import os
 from collections.abc import Iterable
@@ -11,15 +11,15 @@ from keras_pkm.probing.memory_access import MemoryAccess
 
 
 class ServedModel:
-    """An exported model with memory, asked as its clients ask it.
+    """An exported model with memory, called as its clients call it.
 
     Args:
-        path: of a SavedModel that `export/saved_model.py` wrote.
+        path: path of a SavedModel that `export/saved_model.py` wrote.
         preprocessor: optional path of an exported preprocessor. Encoders need
-            it, because they take no text.
+            one, because they take no text.
 
     Raises:
-        ValueError: a path is not that of such a model, or `preprocessor` is
+        ValueError: a path does not lead to such a model, or `preprocessor` is
             missing.
     """
 
@@ -28,7 +28,7 @@ class ServedModel:
         path: str | os.PathLike[str],
         preprocessor: str | os.PathLike[str] | None = None,
     ):
-        # They hold the function that is asked.
+        # Kept alive, since they own the function that is called.
         self._model = _load(path)
         self._preprocessor = None
         if "memory_access" not in self._model.signatures:
@@ -48,11 +48,11 @@ class ServedModel:
             self._preprocessor = _load(preprocessor)
 
     def read(self, batches: Iterable[list[str]]) -> Iterable[MemoryAccess]:
-        """Yields what the model reads.
+        """Yields the memory reads of the model, batch by batch.
 
         Args:
-            batches: of lists of str. Each is an input of its own, a question
-                answerer's context, or a pair's first text.
+            batches: lists of str. Each string is one input: a text, the context
+                of a question, or the first text of a pair.
         """
         for batch in batches:
             text = tf.constant(batch)
@@ -100,12 +100,12 @@ def _access_of(
 
 
 def _load(path: str | os.PathLike[str]) -> Any:
-    # Has operations of models that take text.
+    # Registers the operations of models that take text.
     import tensorflow_text  # noqa: F401
 
     try:
         return tf.saved_model.load(str(path))
-    # What a damaged file raises depends on where the damage is.
+    # The kind of error depends on where the file is damaged.
     except Exception as error:
         reason = " ".join(str(error).split())[:200]
         raise ValueError(

@@ -1,4 +1,4 @@
-"""Counts what is read in all memories of a model."""
+"""Counts the reads of all memories of a model."""
 
 from collections.abc import Mapping
 
@@ -15,7 +15,7 @@ class UsageCounter:
     """A `MemoryUsage` for each memory of a model.
 
     Under `tf.distribute` create it in the strategy's scope, and call `update`
-    in each replica.
+    on each replica.
 
     Args:
         num_slots: The number of slots of each memory, by the number of its
@@ -31,7 +31,7 @@ class UsageCounter:
 
     @classmethod
     def of_model(cls, model: keras.Model) -> "UsageCounter":
-        """Returns a counter for any model, also for one without a memory."""
+        """Returns a counter for any model, even one without memory."""
         return cls(
             {
                 number: memory.num_slots
@@ -55,7 +55,7 @@ class UsageCounter:
             self._metrics[number].update_state(slots, weights, is_token)
 
     def reset(self) -> None:
-        """Forgets what was counted."""
+        """Resets all counts."""
         for metric in self._metrics.values():
             metric.reset_state()
 
@@ -69,7 +69,7 @@ class UsageCounter:
 
     @property
     def counts(self) -> dict[int, dict[str, np.ndarray]]:
-        """What was counted: `MemoryUsage.counts`, by layer."""
+        """`MemoryUsage.counts`, by layer."""
         return {
             number: metric.counts for number, metric in self._metrics.items()
         }

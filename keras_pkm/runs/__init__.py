@@ -1,4 +1,4 @@
-"""A run on disk: its files, its presets, its recipe, and its users' errors.
+"""A run on disk: its files, its presets, its recipe, and errors for users.
 
-It stands below training and export, so that neither needs the other.
+Training and export both use it, so that neither needs the other.
 """

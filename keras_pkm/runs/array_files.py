@@ -1,4 +1,4 @@
-"""Files of named arrays, as runs keep them."""
+"""Files of named arrays."""
 
 import pathlib
 import zipfile
@@ -13,7 +13,7 @@ from keras_pkm.runs.whole_files import replacing_file
 
 def write_arrays(path: pathlib.Path, arrays: Mapping[str, np.ndarray]) -> None:
     """Writes arrays to an `.npz` file, whole or not at all."""
-    # Of any type, because numpy has keyword arguments of its own.
+    # Typed `Any`, because numpy's function has other keyword arguments, too.
     named: dict[str, Any] = dict(arrays)
     with replacing_file(path) as partial, open(partial, "wb") as file:
         np.savez_compressed(file, **named)
@@ -28,7 +28,7 @@ def read_arrays(path: pathlib.Path) -> dict[str, np.ndarray]:
     try:
         with np.load(path) as file:
             return {name: file[name] for name in file.files}
-    # What a damaged file raises depends on where the damage is.
+    # The kind of error depends on where the file is damaged.
     except (
         AttributeError,
         EOFError,

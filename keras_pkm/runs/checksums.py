@@ -1,6 +1,6 @@
-"""Checksums of files, which show what a disk or a hand has changed since.
+"""Checksums of files, which reveal damage and later changes.
 
-A file `checksums.json` in a directory holds the sizes and SHA-256 sums of files
+The file `checksums.json` in a directory lists sizes and SHA-256 sums of files
 in it, at any depth. Files that it does not list are not checked.
 """
 
@@ -22,7 +22,7 @@ CHECKSUMS = "checksums.json"
 Sum: TypeAlias = dict[str, int | str]
 
 _CHUNK = 2**20
-# A run's files are at most so many folders below its root.
+# The depth of a run's files below its root.
 _DEPTH = 3
 
 
@@ -30,7 +30,7 @@ def write_checksums(path: str | os.PathLike[str], names: Iterable[str]) -> None:
     """Writes the checksums of some files to a JSON file.
 
     Args:
-        path: The JSON file. It is there as a whole or not at all.
+        path: The JSON file. It is written whole or not at all.
         names: The files, as paths relative to the folder of `path`.
     """
     folder = os.path.dirname(os.fspath(path))
@@ -38,11 +38,11 @@ def write_checksums(path: str | os.PathLike[str], names: Iterable[str]) -> None:
 
 
 def record_checksums(root: pathlib.Path, paths: Iterable[pathlib.Path]) -> None:
-    """Adds the checksums of files to those of a directory.
+    """Adds the checksums of files to the checksums of a directory.
 
     Args:
         root: The directory.
-        paths: Files in it, at any depth, whose former checksums are replaced.
+        paths: Files in it, at any depth. Their old checksums are replaced.
     """
     path = root / CHECKSUMS
     sums = _read(path) if path.exists() else {}
@@ -79,9 +79,10 @@ def find_change(path: str | os.PathLike[str]) -> str | None:
 
 
 def check_unchanged(path: pathlib.Path, flag: str) -> None:
-    """Checks a file or a directory against its checksums, if it has some.
+    """Checks a file or a directory against its checksums, if there are any.
 
-    Those of a directory stand in it, or, as those of a file, in one above it.
+    The checksums of a directory are in it, or, like those of a file, in a
+    directory above.
 
     Args:
         path: The file or directory.
@@ -106,7 +107,7 @@ def check_unchanged(path: pathlib.Path, flag: str) -> None:
 def _find_change_below(
     path: pathlib.Path,
 ) -> tuple[pathlib.Path, str | None]:
-    """Compares a file, or those in a directory, with sums in folders above."""
+    """Compares a file, or a directory's files, with sums in folders above."""
     for folder in path.parents[:_DEPTH]:
         checksums = folder / CHECKSUMS
         name = path.relative_to(folder).as_posix()
@@ -150,7 +151,7 @@ def _write(path: str | os.PathLike[str], sums: Mapping[str, Sum]) -> None:
 
 
 def _read(path: str | os.PathLike[str]) -> dict[str, Sum]:
-    """The checksums in a file. Raises `ValueError` where these are none."""
+    """The checksums in a file. Raises `ValueError` if it has none."""
     try:
         with tf.io.gfile.GFile(os.fspath(path)) as file:
             sums = json.loads(file.read())

@@ -19,7 +19,7 @@ from keras_pkm.runs.user_error import UserError
 LOCK = "run.lock"
 
 _log = logging.getLogger(__name__)
-# What file systems answer that know no locks.
+# The error codes of file systems that do not support locks.
 _NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 
 
@@ -27,17 +27,18 @@ _NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 def locked_directory(
     root: pathlib.Path, flag: str, inherited: bool = False
 ) -> Iterator[None]:
-    """Locks a directory while it is open, and creates it where it is missing.
+    """Locks a directory within this context; creates it if it is missing.
 
     The operating system releases the lock when the process ends, however it
-    ends. It works on local file systems and, from Linux 2.6.12 on, over NFS;
-    where a file system knows no locks, a warning is logged instead. A directory
-    into which nothing was written is removed again, if it was created here.
+    ends. Locks work on local file systems and, since Linux 2.6.12, over NFS. If
+    the file system does not support locks, a warning is logged instead. If the
+    directory was created here and nothing was written into it, it is removed
+    again.
 
     Args:
         root: The directory.
         flag: The flag that named it, for errors.
-        inherited: Whether processes that are started meanwhile hold the lock,
+        inherited: Whether processes started within this context keep the lock,
             too, until the last of them has ended.
 
     Raises:
@@ -65,14 +66,14 @@ def locked_directory(
         os.set_inheritable(file.fileno(), inherited)
         yield
     finally:
-        # Removed before it is released: see `_lock`.
+        # The file is removed before the lock is released: see `_lock`.
         (root / LOCK).unlink(missing_ok=True)
         file.close()
         _remove_empty(created)
 
 
 def _lock(path: pathlib.Path) -> TextIO:
-    """Opens and locks a file, and writes into it who holds it."""
+    """Opens and locks a file, and writes the lock's holder into it."""
     while True:
         file = open(path, "a+", encoding="utf-8")  # noqa: SIM115
         try:
@@ -82,12 +83,12 @@ def _lock(path: pathlib.Path) -> TextIO:
                 file.close()
                 raise
             _log.warning(
-                "The file system of '%s' knows no locks (%s): make sure that "
+                "The file system of '%s' has no locks (%s): make sure that "
                 "no other process writes there",
                 path.parent,
                 error.strerror,
             )
-        # Its last holder may have removed it in between.
+        # The previous holder may have removed the file in between.
         if _is_open_at(file, path):
             break
         file.close()
@@ -111,7 +112,7 @@ def _is_open_at(file: TextIO, path: pathlib.Path) -> bool:
 
 
 def _holder(path: pathlib.Path) -> str:
-    """Describes the process that holds a lock, as far as it is known."""
+    """Describes the process that holds a lock, as far as known."""
     try:
         holder = json.loads(path.read_text(encoding="utf-8"))
         return (

@@ -10,7 +10,7 @@ from keras_pkm.runs.whole_files import write_whole
 
 
 def write_json(path: pathlib.Path, content: Any) -> None:
-    """Writes a JSON file, which is then there as a whole or not at all."""
+    """Writes a JSON file, whole or not at all."""
     write_whole(path, json.dumps(content, indent=2) + "\n")
 
 
@@ -22,8 +22,8 @@ def read_json(
     Args:
         path: The file.
         flag: The flag that named it, for the error.
-        default: What to return where the file is missing. Defaults to `None`,
-            for a file that must be there.
+        default: The result if the file is missing. Defaults to `None`: the
+            file must exist.
 
     Raises:
         UserError: it is missing and has no default, was changed since it was
@@ -46,7 +46,7 @@ def load_json_object(path: pathlib.Path) -> dict[str, Any]:
 
     Raises:
         OSError: the file cannot be read.
-        ValueError: it contains anything else.
+        ValueError: it contains no JSON object.
     """
     try:
         content = json.loads(path.read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""Checks, before the work begins, that its results can be written."""
+"""Checks that results can be written before the work begins."""
 
 import contextlib
 import pathlib
@@ -49,20 +49,20 @@ def check_output_directory(path: pathlib.Path, flag: str) -> None:
 
 @contextlib.contextmanager
 def writing_results(path: pathlib.Path) -> Iterator[None]:
-    """Names the file or directory of results that cannot be written after all.
+    """Turns a failure to write results into an error that names their path.
 
     Args:
-        path: What is being written.
+        path: The file or directory that is being written.
 
     Raises:
-        RunError: it cannot be written, for instance as the disk is full.
+        RunError: it cannot be written, for instance because the disk is full.
     """
     try:
         yield
     except OSError as error:
         raise RunError(
-            f"the results could not be written to '{path}' ({error}): make "
-            "room there, or pass another place, and run the command again"
+            f"the results could not be written to '{path}' ({error}): free "
+            "some space, or pass another path, and run the command again"
         ) from error
 
 

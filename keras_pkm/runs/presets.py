@@ -19,7 +19,7 @@ def save_preset(
 
     Args:
         task: A keras-hub task that trains on preprocessed data.
-        preprocessor: The preprocessor that its users need.
+        preprocessor: The preprocessor to save with it.
         path: The directory to write, or to replace.
     """
     with replacing_directory(path) as partial:
@@ -27,7 +27,7 @@ def save_preset(
         try:
             task.save_to_preset(str(partial))
         finally:
-            # The task's `fit` would preprocess its data once more.
+            # Otherwise the task's `fit` would preprocess its data again.
             task.preprocessor = None
         seal_directory(partial)
 
@@ -35,7 +35,7 @@ def save_preset(
 def save_tokenizer(
     tokenizer: keras_hub.tokenizers.Tokenizer, path: pathlib.Path
 ) -> None:
-    """Saves a tokenizer as in a preset, whole or not at all."""
+    """Saves a tokenizer as a preset has it, whole or not at all."""
     with replacing_directory(path) as partial:
         tokenizer.save_to_preset(str(partial))
         seal_directory(partial)
@@ -44,9 +44,9 @@ def save_tokenizer(
 def load_preset_tokenizer(
     path: str | pathlib.Path,
 ) -> keras_hub.tokenizers.Tokenizer:
-    """Loads the tokenizer of a local preset, which may hold nothing else.
+    """Loads the tokenizer of a local preset, which may contain nothing else.
 
-    `Tokenizer.from_preset` finds those of keras-hub's own backbones alone.
+    `Tokenizer.from_preset` finds only tokenizers of keras-hub's own backbones.
 
     Args:
         path: The preset's directory, with a `tokenizer.json`.

@@ -1,4 +1,4 @@
-"""Recipes as they are stored with a run, and how two of them differ."""
+"""Stores recipes with runs, and compares them."""
 
 import dataclasses
 import json
@@ -16,12 +16,12 @@ Recipe = TypeVar("Recipe", bound="DataclassInstance")
 
 
 def recipe_as_json(recipe: Any) -> dict[str, Any]:
-    """Returns the fields of a recipe as a JSON file holds them.
+    """Returns the fields of a recipe as they are stored in JSON.
 
     Args:
         recipe: A dataclass.
     """
-    # JSON has lists for tuples, and text for paths.
+    # In JSON, tuples become lists and paths become text.
     return json.loads(json.dumps(dataclasses.asdict(recipe), default=str))
 
 
@@ -31,10 +31,10 @@ def recipe_from_json(
     """Returns a stored recipe as the dataclass that it was.
 
     Args:
-        stored: What `recipe_as_json` returned, of this or an earlier version.
+        stored: The result of `recipe_as_json`, in this or an earlier version.
         kind: The dataclass.
         path: The run's directory, for the error.
-        flag: The flag that named the run, likewise.
+        flag: The flag that named the run, for the error.
 
     Raises:
         UserError: a later version wrote it.
@@ -54,7 +54,7 @@ def recipe_from_json(
 
 
 def field_names(recipe: Any, but: Iterable[str] = ()) -> list[str]:
-    """Returns the names of a dataclass's fields, without some of them."""
+    """Returns the names of a dataclass's fields, except those in `but`."""
     left_out = set(but)
     return [
         field.name
@@ -69,14 +69,14 @@ def recipe_differences(
     """Describes the fields in which a stored recipe differs from another one.
 
     Args:
-        stored: What `recipe_as_json` returned, of this or an earlier version.
+        stored: The result of `recipe_as_json`, in this or an earlier version.
         recipe: A dataclass.
         names: The fields to compare.
 
     Returns:
-        For each field that differs, its flag with both values.
+        For each field that differs, its flag and both values.
     """
-    # A run of an earlier version has the default of each flag that it lacks.
+    # If an earlier version had no such flag, its run counts as the default.
     defaults = {
         field.name: field.default
         for field in dataclasses.fields(recipe)

@@ -22,7 +22,7 @@ from keras_pkm.runs.whole_files import is_temporary
 from keras_pkm.runs.whole_files import remove_leftovers
 from keras_pkm.runs.whole_files import write_whole
 
-# What may change from one part of a run to the next.
+# Flags that may change when a run is resumed.
 _FREE_FIELDS = (
     "run_dir",
     "resume",
@@ -32,29 +32,28 @@ _FREE_FIELDS = (
     "keep_checkpoints",
     "max_skipped_steps",
 )
-#: The models of a pretraining run, in the order in which one is looked for.
+#: The models of a pretraining run, in the order of preference.
 MODELS = ("best", "last", "plain")
 
 
 class RunDirectory:
-    """Paths of a run, under one root that holds all it takes to go on.
+    """Paths of a run, under one root with everything needed to resume it.
 
-    - `recipe.json`: what was asked for;
+    - `recipe.json`: the flags of the run;
     - `tokenizer/`: the tokenizer with its vocabulary, as a preset has it;
-    - `best/`, `last/`: the model as presets, by held-out perplexity and by
-      time; `plain/` the model before memory was added;
-    - `checkpoints/`: by stage, from which an unfinished run goes on;
+    - `best/`, `last/`: presets of the model with the best held-out perplexity
+      and of the last one; `plain/`: the model before memory was added;
+    - `checkpoints/`: for resuming an unfinished run, by stage;
     - `logs/`: CSV files and TensorBoard summaries, by stage;
     - `data/`: the packed corpus;
-    - `seed-N/`: of a fine-tuning run, what each seed leaves;
+    - `seed-N/`: the files of one seed of a fine-tuning run;
     - `results.json`, `results.md`: the final figures;
     - `checksums.json`: of these files; presets and `data/` have their own;
-    - `held_out_losses.npz`: of each held-out row the sum of -ln p and the
+    - `held_out_losses.npz`: for each held-out row the sum of -ln p and the
       number of predicted tokens, `nll` and `tokens`;
-    - `document_frequencies.npz`: in how many batches of the training text each
-      slot is read, as `keras_pkm.teaching.SlotImportance` keeps it;
-    - `patch.safetensors`: of a run that was taught, what was written into its
-      memories.
+    - `document_frequencies.npz`: the number of batches of training text that
+      read each slot, as `keras_pkm.teaching.SlotImportance` stores it;
+    - `patch.safetensors`: the changes of the memories, if the run was taught.
 
     Args:
         root: path of the directory.
@@ -98,22 +97,22 @@ class RunDirectory:
         return SeedDirectory(self.root / f"seed-{seed}")
 
     def name_of(self, path: pathlib.Path) -> str:
-        """Returns a path in this directory as results name it."""
+        """Returns the name of a path in this directory for use in results."""
         return path.relative_to(self.root).as_posix()
 
     @property
     def is_run(self) -> bool:
-        """Whether a run was begun here."""
+        """Whether a run has been started here."""
         return self.recipe.exists()
 
     @property
     def is_pretraining_run(self) -> bool:
-        """Whether a pretraining run was begun here."""
+        """Whether a pretraining run has been started here."""
         return self.is_run and "corpus" in self.read_recipe()
 
     @property
     def has_data(self) -> bool:
-        """Whether tokenizer and packed corpora are there, and whole."""
+        """Whether the tokenizer and the packed corpora are complete."""
         return all(
             path.exists()
             for path in (
@@ -137,7 +136,7 @@ class RunDirectory:
         return read_json(self.recipe, flag)
 
     def read_results(self, flag: str = "--model") -> dict[str, Any]:
-        """Returns the final figures, none as long as the run goes on.
+        """Returns the final figures; they are empty until the run has ended.
 
         Raises:
             UserError: the file is not JSON.
@@ -148,7 +147,7 @@ class RunDirectory:
         """Writes the final figures as a table, then as JSON, which ends a run.
 
         Args:
-            results: The figures, as JSON takes them.
+            results: The figures, serializable as JSON.
             table: The same as Markdown.
         """
         write_whole(self.results_table, f"{table}\n")
@@ -167,13 +166,13 @@ class RunDirectory:
     ) -> pathlib.Path:
         """Returns the directory of the run's model, a preset.
 
-        That is the best seed's of a fine-tuning run, and of a pretraining run
-        the first of `models` that is there: a run that has not ended may have
-        no best model yet.
+        For a fine-tuning run that is the model of the best seed. For a
+        pretraining run it is the first of `models` that exists: a run that has
+        not ended may have no best model yet.
 
         Args:
             flag: The flag that named the run, for errors.
-            models: Names of a pretraining run's models.
+            models: Names of a pretraining run's models, in order of preference.
 
         Raises:
             UserError: there is none yet.
@@ -182,23 +181,23 @@ class RunDirectory:
         if best is None and "task" in self.read_recipe(flag):
             raise UserError(
                 f"{flag} must be a fine-tuning run that has ended, but "
-                f"'{self.root}' has no best model yet: go on with it, or pass "
-                "one of its seed-N/best"
+                f"'{self.root}' has no best model yet: resume it, or pass one "
+                "of its seed-N/best"
             )
         for name in (best,) if best else models:
             if (self.root / name / "config.json").exists():
                 return self.root / name
         raise UserError(
             f"{flag} must be a run that has saved a model, but '{self.root}' "
-            f"has none in {best or ' or '.join(models)} yet: go on with it "
-            "first"
+            f"has none in {best or ' or '.join(models)} yet: resume it first"
         )
 
     def check(self, recipe: Any) -> None:
-        """Checks that the recipe can begin, or go on, in this directory.
+        """Checks that a run of the recipe can start or resume here.
 
         Raises:
-            UserError: it holds something else, or that run may not go on.
+            UserError: the directory contains something else, or a run that
+                may not be resumed.
         """
         self._check_place()
         if not self.is_run:
@@ -238,12 +237,12 @@ class RunDirectory:
 
     @contextlib.contextmanager
     def lock(self) -> Iterator[None]:
-        """Locks the directory while it is open; see `locked_directory`.
+        """Locks the directory within this context; see `locked_directory`.
 
-        What interrupted writes have left is removed first.
+        Leftovers of interrupted writes are removed first.
 
         Raises:
-            UserError: another process writes into it, or nobody can.
+            UserError: another process writes into it, or it is not writable.
         """
         self._check_place()
         with locked_directory(self.root, "--run-dir"):
@@ -255,7 +254,7 @@ class RunDirectory:
 
         Args:
             recipe: A dataclass.
-            folders: Directories in it that are to be there.
+            folders: Directories to create in it.
 
         Raises:
             UserError: it cannot be written.
@@ -273,7 +272,7 @@ class RunDirectory:
             ) from error
 
     def clear(self) -> None:
-        """Deletes all that a run wrote which turned out to be impossible."""
+        """Deletes all files of a run that turned out to be impossible."""
         for path in self.root.iterdir():
             if path.is_dir():
                 shutil.rmtree(path)
@@ -284,7 +283,7 @@ class RunDirectory:
 def find_preset(
     name: str, flag: str = "--model", models: Iterable[str] = MODELS
 ) -> str:
-    """Returns the preset that a flag means: that of a run, or itself.
+    """Returns the preset that a flag names: a run's model, or itself.
 
     Args:
         name: The directory of a run, or any name of a preset.

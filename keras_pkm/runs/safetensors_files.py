@@ -1,4 +1,4 @@
-"""Files of named arrays and facts about them, as `safetensors` writes them."""
+"""Safetensors files: named arrays with metadata."""
 
 import pathlib
 from collections.abc import Mapping
@@ -19,19 +19,19 @@ def write_safetensors(
     Args:
         path: The file.
         arrays: The arrays by their names.
-        facts: What else the file says.
+        facts: The file's metadata.
     """
     numpy_files, _ = _import()
     whole = {name: np.ascontiguousarray(each) for name, each in arrays.items()}
     with replacing_file(path) as partial:
-        # Not by `save_file`, whose files only their owner may read.
+        # Not by `save_file`, whose files only the owner can read.
         partial.write_bytes(numpy_files.save(whole, dict(facts)))
 
 
 def read_safetensors(
     path: pathlib.Path,
 ) -> tuple[dict[str, np.ndarray], dict[str, str]]:
-    """Returns the arrays of a `.safetensors` file, and what else it says.
+    """Returns the arrays and the metadata of a `.safetensors` file.
 
     Raises:
         ValueError: it cannot be read, or is no such file.

@@ -1,17 +1,17 @@
-"""What one seed of a fine-tuning run leaves."""
+"""The files of one seed of a fine-tuning run."""
 
 import pathlib
 
 
 class SeedDirectory:
-    """What one seed of a fine-tuning run leaves.
+    """The files of one seed of a fine-tuning run.
 
     Args:
         root: The path of the directory.
 
     Attributes:
-        results: The figures after each epoch, once all have ended.
-        checkpoints: From these an unfinished seed goes on.
+        results: The figures after each epoch, written after the last one.
+        checkpoints: The checkpoints for resuming an unfinished seed.
         best: The model of the best epoch, as a preset.
     """
 

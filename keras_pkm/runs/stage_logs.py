@@ -1,4 +1,4 @@
-"""Where a stage of pretraining logs what it measures."""
+"""Paths of the logs of a stage of pretraining."""
 
 import dataclasses
 import pathlib
@@ -6,15 +6,16 @@ import pathlib
 
 @dataclasses.dataclass(frozen=True)
 class StageLogs:
-    """Where a stage of pretraining logs what it measures.
+    """Paths of the logs of a stage of pretraining.
 
     Attributes:
         epochs: CSV file of Keras' own figures, a row for each evaluation.
-        perplexity: CSV file of the training perplexity, by the step.
-        memory: CSV file of the use of each memory, by the step.
-        slots: Directory of the reads of each slot, a file for each step.
+        perplexity: CSV file of the training perplexity by step.
+        memory: CSV file of the usage of each memory by step.
+        slots: Directory of the reads of each slot, a file for each
+            measurement.
         tensorboard: Directory of TensorBoard summaries.
-        memory_tensorboard: Directory of those of the memories.
+        memory_tensorboard: Directory of TensorBoard summaries of the memories.
     """
 
     epochs: pathlib.Path

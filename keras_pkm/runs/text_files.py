@@ -12,7 +12,7 @@ def read_text(path: pathlib.Path, flag: str, default: str = "") -> str:
     Args:
         path: The file.
         flag: The flag that named it, for the error.
-        default: What to return where the file is missing.
+        default: The result if the file is missing.
 
     Raises:
         UserError: it was changed since it was written, or is not UTF-8.

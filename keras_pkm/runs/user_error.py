@@ -2,7 +2,7 @@
 
 
 class UserError(Exception):
-    """A mistake of the user's.
+    """A mistake of the user.
 
     The command prints it as one line and exits with code 2. The message names
     the thing, the rule, what was received and the remedy.
@@ -10,8 +10,8 @@ class UserError(Exception):
 
 
 class RunError(Exception):
-    """What ended a run that had begun, and what to do.
+    """The reason why a run ended early, and the remedy.
 
-    The command prints it as one line and exits with code 1. What was written
-    is intact.
+    The command prints it as one line and exits with code 1. The files written
+    so far are intact.
     """

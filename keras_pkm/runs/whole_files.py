@@ -1,7 +1,7 @@
-"""Files and directories that are there as a whole, or not at all.
+"""Writes files and directories whole or not at all.
 
-What is being written has a temporary name with a random part, such as
-`.best.3f9c02ab.partial`, so that it replaces nobody's file.
+While it is written, a file has a temporary name with a random part, such as
+`.best.3f9c02ab.partial`, which collides with no other file.
 """
 
 import contextlib
@@ -20,13 +20,13 @@ _TEMPORARY = re.compile(rf"\.(.+)\.[0-9a-f]{{8}}\.({_PARTIAL}|{_REPLACED})")
 
 
 def write_whole(path: pathlib.Path, text: str) -> None:
-    """Writes a text file, which is then there as a whole or not at all."""
+    """Writes a text file, whole or not at all."""
     with replacing_file(path) as partial:
         partial.write_text(text, encoding="utf-8")
 
 
 def write_whole_anywhere(path: str, text: str) -> None:
-    """As `write_whole`, on every file system that TensorFlow can write to.
+    """Like `write_whole`, on every file system that TensorFlow can write to.
 
     Raises:
         tf.errors.OpError: it cannot be written.
@@ -45,7 +45,7 @@ def write_whole_anywhere(path: str, text: str) -> None:
 
 @contextlib.contextmanager
 def replacing_file(path: pathlib.Path) -> Iterator[pathlib.Path]:
-    """Gives a file to write, which takes the place of `path` at the end."""
+    """Yields a file to write, which replaces `path` at the end."""
     partial = _temporary_name(path, _PARTIAL)
     try:
         yield partial
@@ -56,7 +56,7 @@ def replacing_file(path: pathlib.Path) -> Iterator[pathlib.Path]:
 
 @contextlib.contextmanager
 def replacing_directory(path: pathlib.Path) -> Iterator[pathlib.Path]:
-    """Gives a directory to fill, which takes the place of `path` at the end."""
+    """Yields a directory to fill, which replaces `path` at the end."""
     with _filled_directory(path) as partial:
         yield partial
         replaced = _temporary_name(path, _REPLACED)
@@ -68,10 +68,10 @@ def replacing_directory(path: pathlib.Path) -> Iterator[pathlib.Path]:
 
 @contextlib.contextmanager
 def new_directory(path: pathlib.Path) -> Iterator[pathlib.Path]:
-    """Gives a directory to fill, which is called `path` at the end.
+    """Yields a directory to fill, which is renamed to `path` at the end.
 
     Raises:
-        OSError: it cannot be written, or `path` holds files by then.
+        OSError: it cannot be written, or `path` contains files by then.
     """
     with _filled_directory(path) as partial:
         yield partial
@@ -81,15 +81,15 @@ def new_directory(path: pathlib.Path) -> Iterator[pathlib.Path]:
 
 
 def is_temporary(path: pathlib.Path) -> bool:
-    """Whether a path is what an interrupted write has left."""
+    """Whether a path is a leftover of an interrupted write."""
     return _TEMPORARY.fullmatch(path.name) is not None
 
 
 def remove_leftovers(root: pathlib.Path) -> None:
-    """Removes what interrupted writes have left, at any depth of a directory.
+    """Removes leftovers of interrupted writes, at any depth of a directory.
 
-    A directory that was just being replaced gets its name back. Nobody may
-    write into `root` meanwhile.
+    A directory that was being replaced at that moment gets its name back. No
+    other process may write into `root` meanwhile.
     """
     for path in list(root.rglob(f"*.{_PARTIAL}")):
         if is_temporary(path):

@@ -1,4 +1,4 @@
-"""What was written into the memories of a model, to apply and to revert."""
+"""A patch of a model's memories, to apply and to revert."""
 
 import dataclasses
 import hashlib
@@ -22,18 +22,19 @@ Done: TypeAlias = Literal["applied", "reverted"]
 
 @dataclasses.dataclass(frozen=True)
 class MemoryPatch:
-    """The rows of value tables that teaching has changed, before and after.
+    """The rows of value tables that teaching changed, before and after.
 
     A patch fits the model that was taught, and copies of it. It replaces rows
-    only where all present ones are, bit for bit, those that it expects: it is
-    applied once, and patches that share rows are reverted in reverse order.
+    only if the present rows are, bit for bit, those that it expects. So a patch
+    can be applied only once, and patches that share rows must be reverted in
+    reverse order.
 
     Attributes:
         memories: dict. `RowChanges` of each memory that has been changed, by
-            its number, as `keras_pkm.models.MemoryProbe` counts them.
-        num_slots: dict. The slots of each memory.
-        other_weights: str. The SHA-256 sum of all weights of the model but the
-            value tables.
+            the memory's number, as `keras_pkm.models.MemoryProbe` counts them.
+        num_slots: dict. The number of slots of each memory.
+        other_weights: str. The SHA-256 sum of all weights of the model except
+            the value tables.
 
     Example:
 
@@ -67,7 +68,7 @@ class MemoryPatch:
         """Returns what has changed in the memories of a model.
 
         Args:
-            start: The value tables before, as of `copy_tables`.
+            start: The value tables before, from `copy_tables`.
             model: The model now.
         """
         changes = {
@@ -82,14 +83,15 @@ class MemoryPatch:
 
     @property
     def num_rows(self) -> int:
-        """The number of rows that it changes, in all memories."""
+        """The number of rows that the patch changes, in all memories."""
         return sum(len(each) for each in self.memories.values())
 
     def apply(self, model: keras.Model) -> None:
         """Writes the rows as they were after teaching.
 
         Args:
-            model: the model that was taught, as it was before, or a copy.
+            model: the model that was taught, or a copy, in its state before
+                teaching.
 
         Raises:
             ValueError: it is another model, or its rows are not those that
@@ -104,7 +106,7 @@ class MemoryPatch:
             model: a model to which the patch has been applied.
 
         Raises:
-            ValueError: as of `apply`.
+            ValueError: as for `apply`.
         """
         self._replace(model, "reverted")
 
@@ -117,14 +119,14 @@ class MemoryPatch:
     def check_model(
         self, num_slots: Mapping[int, int], other_weights: str
     ) -> None:
-        """Checks whether a model is the one that was taught, or a copy.
+        """Checks that a model is the one that was taught, or a copy of it.
 
         Args:
-            num_slots: The slots of each of its memories.
+            num_slots: The number of slots of each of its memories.
             other_weights: Its `fingerprint`.
 
         Raises:
-            ValueError: it is another one.
+            ValueError: it is another model.
         """
         if dict(num_slots) != dict(self.num_slots):
             raise ValueError(
@@ -153,11 +155,12 @@ class MemoryPatch:
             )
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the patch to a file, which holds all bits.
+        """Writes the patch to a file, bit for bit.
+
+        It needs the package `safetensors`.
 
         Args:
-            path: the file, `.safetensors`, which is replaced if it is there.
-                Needs the package `safetensors`.
+            path: the file, `.safetensors`. An existing file is replaced.
         """
         write_patch(
             pathlib.Path(path),
@@ -168,19 +171,19 @@ class MemoryPatch:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "MemoryPatch":
-        """Reads what `save` wrote.
+        """Reads a patch that `save` wrote.
 
         Args:
             path: the file.
 
         Raises:
-            ValueError: the file cannot be read, is damaged, or is another one.
+            ValueError: the file cannot be read, is damaged, or is not a patch.
         """
         return cls(*read_patch(pathlib.Path(path)))
 
 
 def copy_tables(model: keras.Model) -> dict[int, np.ndarray]:
-    """Returns copies of a model's value tables, by the memories' numbers."""
+    """Returns copies of a model's value tables, by the memory's number."""
     return {
         number: np.array(memory.memory_values)
         for number, memory in find_memories(model).items()
@@ -188,14 +191,14 @@ def copy_tables(model: keras.Model) -> dict[int, np.ndarray]:
 
 
 def count_slots(model: keras.Model) -> dict[int, int]:
-    """Returns the slots of a model's memories, by their numbers."""
+    """Returns the number of slots of each memory, by the memory's number."""
     return {n: memory.num_slots for n, memory in find_memories(model).items()}
 
 
 def fingerprint(model: keras.Model) -> str:
-    """Returns the SHA-256 sum of all weights of a model but the value tables.
+    """Returns the SHA-256 sum of a model's weights except the value tables.
 
-    It follows from their order, shapes and bits, not from their names.
+    It depends on their order, shapes and bits, but not on their names.
     """
     memories = find_memories(model).values()
     tables = {id(memory.memory_values) for memory in memories}

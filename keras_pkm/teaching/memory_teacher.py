@@ -20,22 +20,22 @@ from keras_pkm.teaching.teaching_step import take_steps
 class MemoryTeacher:
     """Teaches a trained model something new by writing into its memories.
 
-    A step changes those rows of the value tables that its batch reads, or the
-    most important of them; all else stays as it is, bit for bit, and with it
-    most of what the model knows. The model runs as in inference: without
-    dropout, and with the moving statistics of batch norms.
+    A step changes the rows of the value tables that its batch reads, or the
+    most important of them. Everything else is unchanged, bit for bit, so that
+    the model keeps most of what it knows. The model runs as in inference:
+    without dropout, and with the moving statistics of batch norms.
 
     Args:
         model: any built Keras model with `keras_pkm.layers.ProductKeyMemory`
             layers, such as a task of `keras_pkm.models`.
-        learning_rate: float. Of the values. Defaults to `3e-3`, which is
-            for `"adam"`; for `"sgd"` it is hundreds of times as high.
+        learning_rate: float. Learning rate of the values. Defaults to `3e-3`,
+            which suits `"adam"`; `"sgd"` needs one hundreds of times as high.
         rule: `"adam"` or `"sgd"`, see `keras_pkm.optimizers.PKMAdam`. Defaults
             to `"adam"`.
         slots: int or `None`. The number of slots of each memory that a step
-            may change, the most important ones of its batch. Defaults to
-            `None`, all that it reads.
-        importance: `SlotImportance`, which chooses the slots; needed with
+            may change: the most important ones for its batch. Defaults to
+            `None`: all that the batch reads.
+        importance: `SlotImportance` that chooses the slots. Needed with
             `slots`.
         loss: `keras.losses.Loss` or `None`, for the one that the model is
             compiled with. Defaults to `None`.
@@ -105,7 +105,7 @@ class MemoryTeacher:
         received = {n: each.shape for n, each in frequencies.items()}
         if expected != received:
             raise ValueError(
-                "`importance` must be that of the model's memories, whose "
+                "`importance` must be made for the model's memories, whose "
                 f"numbers and slots are {expected}. Received: {received}."
             )
 
@@ -115,15 +115,15 @@ class MemoryTeacher:
         steps: int,
         until: Callable[[], bool] | None = None,
     ) -> int:
-        """Takes a step on each batch, over and over.
+        """Takes a training step on each batch, repeating the batches.
 
         Args:
-            batches: of `(x, y)` or `(x, y, sample_weight)`, as for
-                `model.train_on_batch`. They are gone through again when they
-                end.
-            steps: int. The most steps to take.
-            until: optional function that says whether to stop, asked before
-                each step: whether the model knows everything by now.
+            batches: tuples `(x, y)` or `(x, y, sample_weight)`, as for
+                `model.train_on_batch`. They are iterated over repeatedly.
+            steps: int. The maximum number of steps.
+            until: optional function, called before each step. Teaching ends
+                when it returns true, for instance because the model knows
+                everything by now.
 
         Returns:
             The number of steps that were taken.
@@ -144,5 +144,5 @@ class MemoryTeacher:
             self._optimizer.choose_slots(memory.memory_values, best[number])
 
     def make_patch(self) -> MemoryPatch:
-        """Returns all that was changed since this teacher was made."""
+        """Returns all changes since this teacher was created."""
         return MemoryPatch.since(self._start, self.model)

@@ -26,7 +26,7 @@ def write_patch(
     Args:
         path: The file.
         memories: The changes of each memory.
-        num_slots: The slots of each memory.
+        num_slots: The number of slots of each memory.
         other_weights: The fingerprint of all other weights.
     """
     arrays = {
@@ -46,10 +46,10 @@ def write_patch(
 def read_patch(
     path: pathlib.Path,
 ) -> tuple[dict[int, RowChanges], dict[int, int], str]:
-    """Returns what `write_patch` wrote: changes, slots and fingerprint.
+    """Returns the changes, slots and fingerprint that `write_patch` wrote.
 
     Raises:
-        ValueError: the file cannot be read, is damaged, or is no patch.
+        ValueError: the file cannot be read, is damaged, or is not a patch.
     """
     arrays, facts = read_safetensors(path)
     if facts.get("format") != _FORMAT:
@@ -66,7 +66,7 @@ def read_patch(
         other_weights = facts["other_weights"]
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise ValueError(
-            f"'{path}' must hold a whole patch, but contradicts itself "
+            f"'{path}' must contain a whole patch, but contradicts itself "
             f"({error}): put back a copy of it"
         ) from error
     if facts.get("sha256") != _digest(arrays):

@@ -10,10 +10,10 @@ class RowChanges:
     """Rows of one value table, before and after they were changed.
 
     Attributes:
-        slots: int64 array of shape `(rows,)`, the slots that were changed, in
+        slots: int64 array of shape `(rows,)`: the slots that were changed, in
             ascending order.
-        old: float32 array of shape `(rows, value_dim)`, their values before.
-        new: float32 array of the same shape, their values after.
+        old: float32 array of shape `(rows, value_dim)`: their values before.
+        new: float32 array of the same shape: their values after.
     """
 
     slots: np.ndarray
@@ -39,15 +39,15 @@ class RowChanges:
         return RowChanges(self.slots, self.new, self.old)
 
     def check(self, present: np.ndarray, number: int, done: str) -> None:
-        """Checks that a table has the rows that are to be replaced.
+        """Checks that a table has the rows that will be replaced.
 
         Args:
             present: The table's rows at `slots`.
             number: The memory's number, for the error.
-            done: What is to be done, `"applied"` or `"reverted"`, likewise.
+            done: `"applied"` or `"reverted"`, for the error.
 
         Raises:
-            ValueError: it has others.
+            ValueError: it has other rows.
         """
         differs = _differ(present, self.old)
         if not differs.any():
@@ -56,15 +56,16 @@ class RowChanges:
             found = "been applied" if done == "applied" else "not been applied"
             raise ValueError(
                 f"A patch must not be {done} twice. Received: a patch whose "
-                f"rows of memory {number} are there as if it had {found}."
+                f"rows of memory {number} are those of a model to which it has "
+                f"{found}."
             )
         slot = self.slots[differs][0]
         raise ValueError(
-            f"A patch must find the rows that it expects to be {done}. "
-            f"Received: a memory {number} of which {differs.sum():,} of "
-            f"{len(self):,} rows are others, such as that of slot {slot}. "
-            "Another patch has changed them, or training: revert patches that "
-            "share rows in the reverse order."
+            f"A patch can be {done} only if the model has the rows that it "
+            f"expects. Received: a memory {number} in which "
+            f"{differs.sum():,} of {len(self):,} rows differ, such as slot "
+            f"{slot}. Another patch or training has changed them: revert "
+            "patches that share rows in the reverse order."
         )
 
 
@@ -74,5 +75,5 @@ def _differ(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def _bits(rows: np.ndarray) -> np.ndarray:
-    # -0 is not 0 here, and NaN is itself.
+    # Compared by bits: -0 differs from 0, and NaN equals itself.
     return np.ascontiguousarray(rows, "float32").view("uint32")

@@ -1,4 +1,4 @@
-"""Which slots belong to one text rather than to all: TF-IDF of slots."""
+"""Slots that are specific to a text, by their TF-IDF."""
 
 import os
 import pathlib
@@ -18,19 +18,19 @@ _MEMORY = "memory_"
 
 
 class SlotImportance:
-    """Scores slots by how much they belong to some text rather than to all.
+    """Scores slots by how specific they are to a text.
 
-    Some batches of what a model was trained on are its background. A slot that
-    a new text reads often, and the background in few of its batches, belongs
-    to the new text: to change its values changes little else. With c(i), the
-    reads of slot i by the new text, and df(i), the number of the B batches of
-    the background that read it, its importance is
+    The background is a number of batches of the text that a model was trained
+    on. A slot is specific to a new text if the new text reads it often, and few
+    batches of the background read it: changing its values changes little else.
+    If the new text reads slot i c(i) times, and df(i) of the B batches of the
+    background read it, its importance is
 
         c(i) / Σ c · ln((B + 1) / (df(i) + 1))
 
     Args:
-        num_batches: int. B, the batches of the background.
-        document_frequencies: dict. From the number of each memory, as
+        num_batches: int. B, the number of batches of the background.
+        document_frequencies: dict. It maps the number of each memory, as
             `keras_pkm.models.MemoryProbe` counts them, to df, an int array of
             shape `(num_slots,)`.
 
@@ -78,8 +78,8 @@ class SlotImportance:
         Args:
             model: any Keras model with `keras_pkm.layers.ProductKeyMemory`
                 layers.
-            batches: of its inputs, or of tuples that begin with them, as for
-                training; under `tf.distribute` a dataset. Padding is not
+            batches: batches of its inputs, or of tuples that begin with them,
+                as for training; under `tf.distribute` a dataset. Padding is not
                 counted.
         """
         count = 0
@@ -99,8 +99,8 @@ class SlotImportance:
         """Returns the importance of each slot for some text.
 
         Args:
-            reads: dict. From the number of each memory to c, how often the
-                text reads each slot, an array of shape `(num_slots,)`.
+            reads: dict. It maps the number of each memory to c, an array of
+                shape `(num_slots,)`: how often the text reads each slot.
 
         Returns:
             A dict of float64 arrays of the same shape.
@@ -120,9 +120,9 @@ class SlotImportance:
         """Returns the most important slots of each memory, best first.
 
         Args:
-            reads: as of `score`.
-            count: int. At most so many of each memory; less if fewer have an
-                importance above zero.
+            reads: as for `score`.
+            count: int. The maximum number of slots of each memory; there are
+                fewer if fewer have an importance above zero.
         """
         return {
             number: best_slots(scores, count)
@@ -133,7 +133,7 @@ class SlotImportance:
         """Writes the background's counts to a file.
 
         Args:
-            path: the file, `.npz`, which is replaced if it is there.
+            path: the file, `.npz`. An existing file is replaced.
         """
         arrays = {
             f"{_MEMORY}{number}": frequencies
@@ -144,13 +144,13 @@ class SlotImportance:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "SlotImportance":
-        """Reads what `save` wrote.
+        """Reads counts that `save` wrote.
 
         Args:
             path: the file.
 
         Raises:
-            ValueError: the file cannot be read, or is another one.
+            ValueError: the file cannot be read, or has other content.
         """
         arrays = read_arrays(pathlib.Path(path))
         if _BATCHES not in arrays:
@@ -170,7 +170,7 @@ class SlotImportance:
 def slot_importance(
     reads: np.ndarray, document_frequency: np.ndarray, num_batches: int
 ) -> np.ndarray:
-    """Returns c / Σ c · ln((B + 1) / (df + 1)), zero where nothing is read.
+    """Returns c / Σ c · ln((B + 1) / (df + 1)), or zeros if nothing is read.
 
     Args:
         reads: c, of shape `(num_slots,)`.
@@ -185,8 +185,8 @@ def best_slots(importance: np.ndarray, count: int) -> np.ndarray:
     """Returns the slots of the highest importance above zero, best first.
 
     Args:
-        importance: Of shape `(num_slots,)`.
-        count: At most so many.
+        importance: Array of shape `(num_slots,)`.
+        count: The maximum number of slots.
     """
     order = np.argsort(-importance, kind="stable")[:count]
     return order[importance[order] > 0]

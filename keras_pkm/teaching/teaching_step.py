@@ -1,4 +1,4 @@
-"""Training steps of a model as it is in inference."""
+"""Training steps of a model in inference mode."""
 
 from collections.abc import Callable
 from collections.abc import Iterable
@@ -20,19 +20,19 @@ def make_teaching_step(
 ) -> Callable[[Any, Any, Any], tf.Tensor]:
     """Returns a function that takes one step.
 
-    The model runs as in inference, without dropout and with the moving
-    statistics of batch norms. Neither what it is compiled with nor which of
-    its variables are trainable is changed.
+    The model runs as in inference: without dropout, and with the moving
+    statistics of batch norms. Its compiled optimizer and loss, and which of its
+    variables are trainable, remain unchanged.
 
     Args:
         model: Any built Keras model.
-        variables: Those of its variables to train.
-        optimizer: A fresh optimizer.
+        variables: The variables to train.
+        optimizer: A new optimizer.
         loss: A loss, or `None` for the one that the model is compiled with.
 
     Returns:
-        A function of features, labels and weights of examples (or `None`),
-        which returns the loss.
+        A function of features, labels and sample weights (or `None`), which
+        returns the loss.
     """
     if loss is None and not model.compiled:
         raise ValueError(
@@ -73,13 +73,13 @@ def take_steps(
     steps: int,
     until: Callable[[], bool] | None = None,
 ) -> int:
-    """Takes a step on each batch, over and over.
+    """Takes a step on each batch, repeating the batches.
 
     Args:
-        step: Takes features, labels and weights, or `None`.
-        batches: Of `(x, y)` or `(x, y, sample_weight)`.
-        steps: The most steps to take.
-        until: Says whether to stop, asked before each step.
+        step: A function of features, labels and sample weights (or `None`).
+        batches: Tuples `(x, y)` or `(x, y, sample_weight)`.
+        steps: The maximum number of steps.
+        until: Called before each step; a true result ends the steps.
 
     Returns:
         The number of steps that were taken.
@@ -94,7 +94,7 @@ def take_steps(
 
 
 def _over_and_over(batches: Iterable[Any]) -> Iterator[Any]:
-    """Yields batches, again and again, but none if there are none."""
+    """Yields the batches repeatedly, or nothing if there are none."""
     is_empty = False
     while not is_empty:
         is_empty = True

@@ -1,1 +1,1 @@
-"""How text is laid out as a model's inputs: special tokens, windows."""
+"""The layout of a model's inputs: special tokens and windows."""

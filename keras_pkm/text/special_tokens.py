@@ -1,4 +1,4 @@
-"""The special tokens of each kind of model, by what they are for."""
+"""The special tokens of each kind of model, by their role."""
 
 import dataclasses
 from typing import Self
@@ -8,15 +8,15 @@ import keras_hub
 
 @dataclasses.dataclass(frozen=True)
 class SpecialTokens:
-    """What stands around and between texts, and in the place of tokens.
+    """The ids of tokens around and between texts, of padding and of masks.
 
     Attributes:
-        start: The first token's id: `[CLS]` or `<s>`.
+        start: The id of the first token: `[CLS]` or `<s>`.
         between: The ids between two texts.
-        end: The last token's id: `[SEP]` or `</s>`.
-        padding: The id of what follows.
+        end: The id of the last token: `[SEP]` or `</s>`.
+        padding: The id of padding after the last token.
         mask: The id of a masked token.
-        second_segment: The segment of a second text and what ends it.
+        second_segment: The segment id of a second text and of its end token.
     """
 
     start: int
@@ -28,7 +28,7 @@ class SpecialTokens:
 
     @classmethod
     def of(cls, tokenizer: keras_hub.tokenizers.Tokenizer) -> Self:
-        """Those that a keras-hub tokenizer's model was trained with."""
+        """Returns the special tokens of a keras-hub tokenizer's model."""
         if hasattr(tokenizer, "cls_token_id"):
             return cls(
                 start=tokenizer.cls_token_id,
@@ -49,7 +49,7 @@ class SpecialTokens:
 
     @property
     def ids(self) -> tuple[int, ...]:
-        """All of them."""
+        """All ids: padding, start, end and mask."""
         return self.padding, self.start, self.end, self.mask
 
 
@@ -57,10 +57,10 @@ def unknown_ids(tokenizer: keras_hub.tokenizers.Tokenizer) -> list[int]:
     """Returns the id of the token for unknown text, if there is one.
 
     Args:
-        tokenizer: That of a BERT, DistilBERT or RoBERTa of keras-hub.
+        tokenizer: A BERT, DistilBERT or RoBERTa tokenizer of keras-hub.
 
     Returns:
-        A list of one id, or of none.
+        A list of one id, or an empty list.
     """
     vocabulary = tokenizer.get_vocabulary()
     names = [name for name in ("[UNK]", "<unk>") if name in vocabulary]

@@ -1,16 +1,16 @@
-"""How questions and paragraphs are laid out, to train and to serve."""
+"""The sizes of question-answering inputs, in training and serving."""
 
 import dataclasses
 
 
 @dataclasses.dataclass(frozen=True)
 class WindowSizes:
-    """How inputs are laid out.
+    """The sizes of question-answering inputs.
 
     Attributes:
-        sequence_length: Tokens of an input, special ones included.
-        stride: Tokens of a paragraph from one window's first to the next's.
-        answer_length: The most tokens of a predicted answer.
+        sequence_length: Number of tokens of an input, including special ones.
+        stride: Number of paragraph tokens between the starts of two windows.
+        answer_length: The maximum number of tokens of a predicted answer.
     """
 
     sequence_length: int = 384

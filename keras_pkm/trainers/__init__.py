@@ -1,1 +1,1 @@
-"""How tasks are trained: under tf.distribute, in parts, partly frozen."""
+"""Training of tasks: tf.distribute, gradient accumulation, freezing."""

@@ -1,4 +1,4 @@
-"""The optimizer of tasks that were not told one, and a warning of others."""
+"""The default optimizer of tasks, and a warning about unsuitable ones."""
 
 import logging
 import re
@@ -11,14 +11,14 @@ from keras_pkm.optimizers import PKMAdam
 
 _log = logging.getLogger(__name__)
 _VALUES = re.compile(r"(^|/)memory_values$")
-# That of keras-hub's tasks.
+# The default of keras-hub's tasks.
 _LEARNING_RATE = 5e-5
 
 
 def make_default_optimizer(model: keras.Model) -> keras.optimizers.Optimizer:
-    """Returns what `compile(optimizer="auto")` stands for.
+    """Returns the optimizer for `compile(optimizer="auto")`.
 
-    That is `PKMAdam`, under the policy `"mixed_float16"` with loss scaling.
+    It is `PKMAdam`, with loss scaling under the policy `"mixed_float16"`.
 
     Args:
         model: The task.
@@ -32,12 +32,13 @@ def make_default_optimizer(model: keras.Model) -> keras.optimizers.Optimizer:
 def match_values(
     optimizer: keras.optimizers.Optimizer, model: keras.Model
 ) -> None:
-    """Tells a default optimizer, before it is built, if no values are trained.
+    """Adapts a default optimizer to a model whose values are not trained.
 
-    They may have been frozen after the model was compiled.
+    Call it before the optimizer is built. The values may have been frozen after
+    the model was compiled.
 
     Args:
-        optimizer: What `make_default_optimizer` returned.
+        optimizer: The result of `make_default_optimizer`.
         model: The task.
     """
     if not has_trainable_values(model):
@@ -47,14 +48,14 @@ def match_values(
 def warn_of_dense_steps(
     optimizer: keras.optimizers.Optimizer | str, model: keras.Model
 ) -> bool:
-    """Logs a warning if an optimizer moves rows that no token has read.
+    """Logs a warning if an optimizer changes rows that no token has read.
 
     Args:
         optimizer: The optimizer, or its name.
         model: The task that is compiled with it.
 
     Returns:
-        Whether there was reason to.
+        Whether the warning was logged.
     """
     inner = inner_of(optimizer)
     if isinstance(inner, PKMAdam) or not has_trainable_values(model):
@@ -63,7 +64,7 @@ def warn_of_dense_steps(
     _log.warning(
         "%s is compiled with the optimizer %s, whose steps change all rows of "
         "the memory values, at a cost that grows with the table. "
-        "keras_pkm.optimizers.PKMAdam changes those that the batch has read.",
+        "keras_pkm.optimizers.PKMAdam changes only those that the batch reads.",
         type(model).__name__,
         name,
     )
@@ -71,7 +72,7 @@ def warn_of_dense_steps(
 
 
 def has_trainable_values(model: keras.Model) -> bool:
-    """Whether a model has a table of memory values that is trained."""
+    """Whether a model has a trainable table of memory values."""
     return any(
         _VALUES.search(variable.path) for variable in model.trainable_variables
     )
@@ -83,9 +84,9 @@ def inner_of(optimizer: Any) -> Any:
 
 
 def count_applied(optimizer: keras.optimizers.Optimizer) -> keras.Variable:
-    """Returns how many gradients an optimizer has taken, without those skipped.
+    """Returns the number of gradients applied, without those skipped.
 
-    `iterations` counts groups of them where `gradient_accumulation_steps` is
-    set, so that it tells nothing of a single train step.
+    `iterations` counts groups of gradients if `gradient_accumulation_steps` is
+    set, and so does not tell whether a single train step was skipped.
     """
     return inner_of(optimizer)._iterations

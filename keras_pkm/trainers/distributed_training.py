@@ -1,4 +1,4 @@
-"""What lets keras-hub's tasks train under `tf.distribute`, skips included."""
+"""Lets keras-hub's tasks train under `tf.distribute`."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -15,7 +15,7 @@ from keras_pkm.trainers.default_optimizer import match_values
 from keras_pkm.trainers.default_optimizer import warn_of_dense_steps
 from keras_pkm.trainers.gradient_accumulation import accumulated_train_step
 
-# To type checkers the mixin is a model: it calls the methods of the task that
+# For type checkers the mixin is a model: it calls methods of the task that
 # follows it in the list of bases.
 if TYPE_CHECKING:
     _Task: TypeAlias = keras.Model
@@ -26,21 +26,21 @@ else:
 class DistributedTraining(_Task):
     """Mixin for keras-hub tasks: `fit` and `evaluate` under `tf.distribute`.
 
-    Keras builds a model under a strategy from the mean of the replicas'
-    batches, which fails for features that have none, as bool masks, and for
-    batches that differ in shape. This mixin builds it from the first replica's
-    batch. It also keeps the optimizer's state out of presets, and the moving
-    statistics of batch norms as they were at steps that the optimizer skips.
-    `evaluate` and `predict`, whose graphs are never exported, use the fastest
-    implementation of memories.
+    Under a strategy, Keras builds a model from the mean of the replicas'
+    batches. This fails for features without a mean, such as bool masks, and for
+    batches of different shapes. This mixin builds the model from the first
+    replica's batch. It also saves presets without the optimizer's state, and
+    leaves the moving statistics of batch norms unchanged at steps that the
+    optimizer skips. `evaluate` and `predict`, whose graphs are never exported,
+    use the fastest implementation of memories.
 
     `compile(optimizer="auto")`, which keras-hub's tasks call when they are
-    made, stands for `keras_pkm.optimizers.PKMAdam`.
+    created, uses `keras_pkm.optimizers.PKMAdam`.
 
     Attributes:
-        accumulation_steps: int. The number of parts in which a batch goes
-            through the model in a train step, to need less memory. Defaults
-            to `1`.
+        accumulation_steps: int. Each train step splits its batch into this
+            number of parts and adds up their gradients, which needs less
+            memory. Defaults to `1`.
     """
 
     _accumulation_steps = 1
@@ -59,7 +59,7 @@ class DistributedTraining(_Task):
                 f"accumulation_steps={value}."
             )
         self._accumulation_steps = int(value)
-        # The next `fit` traces its step anew.
+        # Makes the next `fit` trace its step again.
         self.train_function = None
 
     def compile(
@@ -75,10 +75,10 @@ class DistributedTraining(_Task):
         super().compile(optimizer, *args, **kwargs)
 
     def compile_from_config(self, config: dict[str, Any]) -> None:
-        """Compiles a loaded task as the saved one was."""
+        """Compiles a loaded task in the same way as the saved one."""
         config = keras.saving.deserialize_keras_object(config)
         self.compile(**config)
-        # The moments are loaded next.
+        # Keras loads the optimizer's moments next.
         self.optimizer.build(self.trainable_variables)
 
     def make_train_function(self, force: bool = False) -> Callable[..., Any]:
@@ -139,7 +139,7 @@ class DistributedTraining(_Task):
         if isinstance(
             self.distribute_strategy, tf.distribute.MultiWorkerMirroredStrategy
         ):
-            # Keras averages logs over workers along an axis they lack.
+            # Keras averages logs over workers along an axis that they lack.
             logs = {
                 name: tf.reshape(value, [1]) for name, value in logs.items()
             }

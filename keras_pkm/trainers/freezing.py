@@ -1,4 +1,4 @@
-"""Keeps parts of memories as they are while the rest is trained."""
+"""Freezes parts of memories, or everything but their values."""
 
 import keras
 
@@ -9,20 +9,20 @@ PARTS = ("values", "keys", "queries")
 
 
 def freeze_memory(model: keras.Model, parts: tuple[str, ...] = PARTS) -> None:
-    """Freezes parts of all memories of a model, and trains all others.
+    """Freezes some parts of all memories of a model; the others are trained.
 
-    Call it before `compile`. Freezing the values is what table 5 of the paper
-    compares with; a model without trainable values needs
+    Call it before `compile`. Table 5 of the paper has results with frozen
+    values. A model without trainable values needs
     `PKMAdam(memory_pattern=None)`.
 
     Args:
         model: any Keras model with `keras_pkm.layers.ProductKeyMemory`
             layers, such as `keras_pkm.models.PKMBertBackbone`; it must be
             built.
-        parts: tuple of str, of `"values"`, the table; `"keys"`, the sub-keys;
-            `"queries"`, projection and normalization of the queries. A frozen
-            batch norm uses its moving statistics in training, too. Defaults to
-            all of them.
+        parts: tuple of str. The parts to freeze: `"values"`, the table;
+            `"keys"`, the sub-keys; `"queries"`, projection and normalization
+            of the queries. A frozen batch norm uses its moving statistics in
+            training, too. Defaults to all three.
 
     Example:
 
@@ -47,7 +47,7 @@ def freeze_memory(model: keras.Model, parts: tuple[str, ...] = PARTS) -> None:
     """
     if unknown := [part for part in parts if part not in PARTS]:
         raise ValueError(
-            f"`parts` must be of {', '.join(map(repr, PARTS))}. Received: "
+            f"`parts` must be among {', '.join(map(repr, PARTS))}. Received: "
             f"parts={tuple(parts)!r}, with {', '.join(map(repr, unknown))}."
         )
     for memory in _built_memories(model):
@@ -61,15 +61,15 @@ def freeze_memory(model: keras.Model, parts: tuple[str, ...] = PARTS) -> None:
 def freeze_except_memory(model: keras.Model) -> None:
     """Freezes everything but the values of all memories of a model.
 
-    Training then writes into the tables alone, and with
-    `keras_pkm.optimizers.PKMAdam` only into the rows that a batch reads: this
-    teaches a trained model new facts while most of what it knows stays. Call
-    it before `compile`. `model.trainable = False`, then `model.trainable =
-    True`, makes everything trainable again.
+    Training then changes the tables alone, and with
+    `keras_pkm.optimizers.PKMAdam` only the rows that a batch reads. This
+    teaches a trained model new facts, while it keeps most of what it knows.
+    Call it before `compile`. To make everything trainable again, set
+    `model.trainable = False`, then `model.trainable = True`.
 
-    Batch norms, those of the queries among them, use their moving statistics
-    from now on in training, too, so that the same text reads the same slots.
-    Dropout is not changed.
+    All batch norms, including those of the queries, then use their moving
+    statistics in training, too, so that the same text reads the same slots.
+    Dropout is unchanged.
 
     Args:
         model: any Keras model with `keras_pkm.layers.ProductKeyMemory`
@@ -96,8 +96,8 @@ def freeze_except_memory(model: keras.Model) -> None:
     memories = _built_memories(model)
     values = {id(memory.memory_values) for memory in memories}
     kept = {id(memory) for memory in memories}
-    # Each by itself, from the top down: Keras skips an assignment that changes
-    # nothing, and with it the layers below.
+    # Each layer separately, from the top down: Keras skips an assignment that
+    # changes nothing, and does not pass it on to the layers below.
     for layer in model._flatten_layers():
         below = {id(part) for part in layer._flatten_layers()}
         layer.trainable = bool(below & kept)
@@ -106,7 +106,7 @@ def freeze_except_memory(model: keras.Model) -> None:
 
 
 def _built_memories(model: keras.Model) -> list[ProductKeyMemory]:
-    """The memories of a model, which must have some, all built."""
+    """Returns the memories of a model, which must have some, all built."""
     memories = find_memories(model)
     if not memories:
         raise ValueError(
@@ -123,9 +123,9 @@ def _built_memories(model: keras.Model) -> list[ProductKeyMemory]:
 
 
 def freeze_pooler(backbone: keras.Model) -> None:
-    """Freezes BERT's pooler, which losses over tokens have no gradient for.
+    """Freezes BERT's pooler, which gets no gradient from losses over tokens.
 
-    Other backbones have none. Call it before `compile`.
+    Other backbones have no pooler. Call it before `compile`.
     """
     if hasattr(backbone, "pooled_dense"):
         backbone.pooled_dense.trainable = False

@@ -1,4 +1,4 @@
-"""A train step whose batch goes through the model in parts."""
+"""A train step that adds up the gradients of parts of a batch."""
 
 from typing import Any
 from typing import TypeAlias
@@ -14,18 +14,19 @@ def accumulated_train_step(
 ) -> dict[str, tf.Tensor]:
     """Takes one step of the optimizer on the mean gradient of equal parts.
 
-    This gives the step of the whole batch, as losses are means over examples,
-    in the memory of one part. Two things see the parts: batch norm, which
-    normalizes each by its own statistics, and dropout, which draws for each.
+    Losses are means over examples, so that the step equals that of the whole
+    batch, but needs the memory of one part only. Two layers depend on the
+    parts: batch norm normalizes each part by its own statistics, and dropout
+    draws a mask for each part.
 
-    Keras' own accumulation sums in the optimizer, and fails under
+    Keras' own accumulation adds up gradients in the optimizer, and fails under
     `tf.distribute`.
 
     Args:
         model: compiled `keras.Model`, in its `train_step`.
-        data: `x`, `(x, y)` or `(x, y, sample_weight)`, nested tensors of one
-            leading dimension, a multiple of `num_parts`.
-        num_parts: int.
+        data: `x`, `(x, y)` or `(x, y, sample_weight)`: nested tensors with the
+            same leading dimension, a multiple of `num_parts`.
+        num_parts: int. The number of parts.
 
     Returns:
         The logs of `model.compute_metrics`, over all parts.
@@ -34,7 +35,7 @@ def accumulated_train_step(
     total: list[_Gradient] = [None] * len(variables)
     logs: dict[str, tf.Tensor] = {}
     for part in _split(data, num_parts):
-        # The graph must not run the parts side by side.
+        # The graph must not run the parts in parallel.
         before = [
             _values(gradient) for gradient in total if gradient is not None
         ]
@@ -66,7 +67,7 @@ def _gradients(
 
 
 def _split(data: Any, num_parts: int) -> list[Any]:
-    """The parts of nested tensors, each nested alike."""
+    """Splits nested tensors into parts with the same nesting."""
     flat = [tf.split(tensor, num_parts) for tensor in keras.tree.flatten(data)]
     return [
         keras.tree.pack_sequence_as(data, list(tensors))
@@ -81,7 +82,7 @@ def _values(gradient: tf.Tensor | tf.IndexedSlices) -> tf.Tensor:
 
 
 def _add(total: _Gradient, gradient: _Gradient) -> _Gradient:
-    """The sum of two gradients: slices are put one after the other."""
+    """The sum of two gradients; slices are concatenated."""
     if total is None or gradient is None:
         return gradient if total is None else total
     if isinstance(gradient, tf.IndexedSlices):

@@ -64,7 +64,7 @@ def test_a_damaged_checkpoint_is_skipped(injury, model, tmp_path, caplog):
     assert checkpoint.restore(model) == 10
     assert np.all(model.get_weights()[0] == 10)
     assert f"step 15 (step-15.{part} " in caplog.text
-    assert "goes on from step 10" in caplog.text
+    assert "resumes from step 10" in caplog.text
     # Nothing is deleted before a newer one is there.
     assert (tmp_path / "step-10.index").exists()
     checkpoint.step = 12

@@ -138,7 +138,7 @@ def change_config(directory, **changes):
         ({"position_embedding_type": "relative_key"}, "must be 'absolute'"),
         ({"hidden_size": None}, "must have an entry `hidden_size`"),
         ({"vocab_size": 30}, r"`embeddings.word_embeddings.weight`.*\(30, 8\)"),
-        ({"num_hidden_layers": 3}, "must hold `encoder.layer.2.attention"),
+        ({"num_hidden_layers": 3}, "must contain `encoder.layer.2.attention"),
     ],
 )
 def test_directories_that_do_not_fit(directory, changes, message):
@@ -149,7 +149,7 @@ def test_directories_that_do_not_fit(directory, changes, message):
 
 def test_a_directory_without_weights(directory):
     (directory / "model.safetensors").unlink()
-    with pytest.raises(ValueError, match="must hold model.safetensors"):
+    with pytest.raises(ValueError, match="must contain model.safetensors"):
         models.PKMBertBackbone.from_preset(str(directory))
 
 

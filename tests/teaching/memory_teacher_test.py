@@ -152,7 +152,7 @@ def test_mistakes():
     with pytest.raises(ValueError, match="must be given together"):
         MemoryTeacher(model, slots=5, loss=make_loss())
     with pytest.raises(
-        ValueError, match="must be that of the model's memories"
+        ValueError, match="must be made for the model's memories"
     ):
         importance = SlotImportance(1, {1: np.zeros(SLOTS, "int32")})
         MemoryTeacher(model, slots=5, importance=importance, loss=make_loss())

@@ -162,6 +162,6 @@ def test_a_killed_run_ends_as_an_undisturbed_one(corpus, tmp_path):
     moment = killed / "checkpoints" / "resm" / "step-4.index"
     assert kill_when(moment.exists, killed, *args)
     assert not (killed / "results.json").exists()
-    assert "goes on after" in finish(killed, *args)
+    assert "resumes after" in finish(killed, *args)
     assert md5_of_variables(killed) == md5_of_variables(whole)
     assert figures_of(killed) == figures_of(whole)

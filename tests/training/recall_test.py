@@ -143,7 +143,7 @@ def test_in_processes(tmp_path, capsys):
     assert recall.main(args) == 1
     error = capsys.readouterr().err
     assert "resm 64 facts 16 sub keys seed 0 ended with exit code" in error
-    assert f"To go on: python training/recall.py {shlex.join(args)}" in error
+    assert f"To resume: python training/recall.py {shlex.join(args)}" in error
     times.write_text(kept)
     assert recall.main(args) == 0
     after = json.loads(found.read_text())

@@ -56,7 +56,7 @@ def test_a_disturbed_run_ends_as_an_undisturbed_one(tmp_path):
     # What is packed is all that training reads.
     corpus.unlink()
     # What it said is what continues it.
-    assert "+Init resm, goes on after" in run(again)
+    assert "+Init resm, resumes after" in run(again)
 
     assert md5_of_variables(run_dir) == md5_of_variables(whole)
     assert figures_of(run_dir) == figures_of(whole)
@@ -89,7 +89,7 @@ def stop_when(moment, number, run_dir, args):
     (line,) = (
         line
         for line in output.splitlines()
-        if "To go on from the last checkpoint: " in line
+        if "To resume from the last checkpoint: " in line
     )
     return line.split("checkpoint: ")[-1]
 
@@ -108,7 +108,7 @@ def fill_the_disk(run_dir, args):
     assert "Traceback" not in output
     (line,) = (li for li in output.splitlines() if li.startswith("error: "))
     assert "could not be written" in line and str(run_dir) in line
-    assert "To go on from the last checkpoint: python" in line
+    assert "To resume from the last checkpoint: python" in line
 
 
 def run(command):

@@ -1,1 +1,1 @@
-"""Shows how a model uses its memories: what is read, measured and drawn."""
+"""Analyzes how a model uses its memories: reads, measurements, plots."""

@@ -17,11 +17,11 @@ from training.text.corpus import Corpus
 def measure_ablations(
     recipe: AnalysisRecipe, corpus: Corpus
 ) -> dict[str, dict[str, float]]:
-    """Measures as `--ablate-memory` says, and the model as it is.
+    """Measures the trained model and the ablations of `--ablate-memory`.
 
     Returns:
-        Perplexity and its standard error, by `"trained"`, and by the ablation;
-        nothing without the flag.
+        Perplexity and its standard error for `"trained"` and each ablation; an
+        empty dict without the flag.
 
     Raises:
         UserError: the model was exported, or has no masked-LM head.

@@ -1,4 +1,4 @@
-"""Makes the report on a model's memories, as a recipe says."""
+"""Makes the report on a model's memories that a recipe describes."""
 
 import pathlib
 
@@ -18,7 +18,7 @@ from training.text.corpus import open_corpus
 
 
 def analyze(recipe: AnalysisRecipe) -> MemoryReport:
-    """Measures as the recipe says, and returns the report.
+    """Measures what the recipe asks for, and returns the report.
 
     Raises:
         UserError: the recipe cannot be carried out.

@@ -1,4 +1,4 @@
-"""What a model reads in its memories: a trained one, or an exported one."""
+"""Collects the memory reads of a trained or an exported model."""
 
 import contextlib
 import itertools
@@ -29,7 +29,7 @@ from training.tasks.glue import GLUE
 from training.tasks.glue import load_glue
 from training.text.corpus import Corpus
 
-# Tokens of the text in which it is shown who reads which slots.
+# Number of tokens for which the report shows who reads which slots.
 _KEPT_TOKENS = 500_000
 
 
@@ -42,7 +42,7 @@ def load_with_memory(name: str, flag: str) -> PretrainedModel:
     """Loads a model that must have a memory.
 
     Raises:
-        UserError: it has none, or cannot be loaded.
+        UserError: it has no memory, or cannot be loaded.
     """
     model = load_pretrained(name, None)
     if not getattr(model.backbone, "memory_outputs", None):
@@ -54,10 +54,10 @@ def load_with_memory(name: str, flag: str) -> PretrainedModel:
 
 
 def read_served_model(recipe: AnalysisRecipe, corpus: Corpus) -> TextReads:
-    """Asks an exported model what it reads, line by line of a text.
+    """Collects the reads of an exported model, line by line of a text.
 
     Raises:
-        UserError: it cannot be asked.
+        UserError: the model cannot be called.
     """
     if recipe.task is not None:
         raise UserError(
@@ -94,10 +94,11 @@ def masked_batches(
     tokenizer: keras_hub.tokenizers.Tokenizer,
     corpus: Corpus,
 ) -> Iterator[tf.data.Dataset]:
-    """Masks a text as when its perplexity is measured.
+    """Masks a text as for the measurement of perplexity.
 
     Raises:
-        UserError: the text cannot be used, or the model takes none so long.
+        UserError: the text cannot be used, or inputs are too long for the
+            model.
     """
     length = input_length(recipe, backbone.max_sequence_length)
     objective = family.make_objective(tokenizer, length, recipe.mask_rate)
@@ -110,7 +111,7 @@ def masked_batches(
 def read_trained_model(
     recipe: AnalysisRecipe, model: PretrainedModel, corpus: Corpus
 ) -> TextReads:
-    """Reads a masked text with a model, as when its perplexity is measured.
+    """Collects a model's reads on a masked text, as for its perplexity.
 
     Raises:
         UserError: the text cannot be used.
@@ -129,11 +130,12 @@ def read_trained_model(
 def read_classes(
     recipe: AnalysisRecipe, model: PretrainedModel
 ) -> tuple[tuple[str, ...] | None, dict[str, dict]]:
-    """Compares what is read for the first two classes of `--task`.
+    """Compares the reads for the first two classes of `--task`.
 
     Returns:
-        The names of the two classes, and for the model, and for `--fine-tuned`,
-        what `compare_classes` returns; or None and nothing without `--task`.
+        The names of the two classes, and the result of `compare_classes` for
+        the model and for `--fine-tuned`. Without `--task`, None and an empty
+        dict.
 
     Raises:
         UserError: a model or the task's data cannot be used.

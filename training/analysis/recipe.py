@@ -1,6 +1,6 @@
-"""What an analysis of memories consists of, as data.
+"""The settings of an analysis of memories.
 
-The command line has one flag for each field, whose help is the comment above.
+The command line has one flag for each field; the comment above is its help.
 """
 
 import dataclasses
@@ -16,48 +16,53 @@ from training.commands.recipe_checks import check_numbers
 class AnalysisRecipe:
     """Show how a model uses its memories.
 
-    --verbose shows the messages of TensorFlow, too.
+    Writes a report with tables and plots.
+
+    --verbose also shows the messages of TensorFlow.
     """
 
-    # The directory of a run, whose best model it is; a preset with memory; or
-    # an exported model, of which the tokens are not known.
+    # The model: the directory of a run, of which the best model is used; a
+    # preset with memory; or an exported model, whose report cannot show which
+    # tokens read which slots.
     model: str
     # Held-out text: files or globs separated by commas, tfds:NAME, or
     # python-docs.
     data: str
-    # Directory of the report: new, or empty.
+    # Directory of the report; new or empty.
     out: pathlib.Path
     # Directory of an exported preprocessor, for exported encoders.
     preprocessor: str | None = None
     # Directory of prepared tfds data. With it nothing is downloaded.
     data_dir: str | None = None
-    # Tokens of an input. Default: as many as the model takes, at most 512.
+    # Number of tokens of an input. Default: the maximum that the model takes,
+    # up to 512.
     sequence_length: int | None = None
-    # Use only so many inputs, the first ones.
+    # Use only this number of inputs, from the beginning.
     limit: int | None = None
-    # Share of the tokens that are masked, as when perplexity is measured.
+    # Share of the tokens to mask, as in the measurement of perplexity.
     mask_rate: float = 0.15
     # Seed of the masks.
     seed: int = 0
-    # Inputs in a batch.
+    # Number of inputs in a batch.
     batch_size: int = 64
     # Also measure the perplexity without the contents of the memories: with all
-    # values set to zero, with the rows of the tables shuffled.
+    # values set to zero, or with the rows of the tables shuffled, or both.
     ablate_memory: tuple[Literal["zero", "shuffle"], ...] = ()
-    # Other pretraining runs, whose curves are drawn beside the model's own.
+    # Directories of other pretraining runs, whose training curves are drawn
+    # beside the model's own.
     runs: tuple[str, ...] = ()
 
     # --- Classes of examples (figure 4) ---
 
     # GLUE task whose first two classes are compared.
     task: Literal["sst2", "cola", "mnli", "qqp", "qnli"] | None = None
-    # GLUE's directory of TSV files, or tfds.
+    # The directory of GLUE's TSV files, or tfds.
     glue: str = "tfds"
-    # The same model after fine-tuning, to compare.
+    # The same model after fine-tuning, for the comparison of classes.
     fine_tuned: str | None = None
 
     def check(self) -> None:
-        """Checks the numbers, and that the report has a place.
+        """Checks the numbers, and that the report can be written.
 
         Raises:
             UserError: the recipe cannot be carried out.

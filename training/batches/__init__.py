@@ -1,1 +1,1 @@
-"""From packed rows to batches, as a function of the step."""
+"""Turns packed rows into batches, as a function of the step."""

@@ -4,8 +4,8 @@ Every batch is a pair of features and labels with weights, all of shape
 `(batch_size, sequence_length)`:
 
 - features `"token_ids"` and `"padding_mask"`, int32;
-- the next token of each, int32, and its weight, float32. Weight 0 marks the
-  last token, which has none, and those that a row was filled up with.
+- the token after each, int32, and its weight, float32. Weight 0 marks the last
+  token, which has no next one, and padding.
 """
 
 import numpy as np
@@ -24,19 +24,19 @@ def training_batches(
     first_step: int = 0,
     num_steps: int | None = None,
 ) -> tf.data.Dataset:
-    """Returns shuffled batches of all rows, over and over.
+    """Returns shuffled batches of all rows, epoch after epoch.
 
-    What stands in a batch follows from the seed and its step alone.
+    The content of a batch depends only on the seed and its step.
 
     Args:
         packed: int32 array or memory map of shape `(rows, sequence_length)`,
             of `training.text.row_layouts.stream_rows`.
-        batch_size: int. Rows of a batch.
-        seed: int. Of the order.
+        batch_size: int. Number of rows of a batch.
+        seed: int. Seed of the order.
         end_id: int. The id of the token after each document.
-        first_step: int. The number of batches to leave out. Defaults to `0`.
+        first_step: int. The number of batches to skip. Defaults to `0`.
         num_steps: int or None. The number of batches. Defaults to `None`:
-            without end.
+            endless.
     """
     return shuffled_batches(
         packed,
@@ -56,8 +56,8 @@ def held_out_batches(
     The last batch is filled up with rows whose weights are 0.
 
     Args:
-        packed: As of `training_batches`.
-        batch_size: int. Rows of a batch.
+        packed: As for `training_batches`.
+        batch_size: int. Number of rows of a batch.
         end_id: int. The id of the token after each document.
     """
     return ordered_batches(

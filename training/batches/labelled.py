@@ -14,17 +14,17 @@ from training.batches.row_order import shuffled_rows
 from training.batches.step_batches import step_batches
 
 _TEXTS_PER_BATCH = 1024
-# Of the lengths of training batches, so that few shapes occur.
+# Lengths of training batches are multiples of this, so that few shapes occur.
 _LENGTH_MULTIPLE = 8
 
 
 @dataclasses.dataclass(frozen=True)
 class Labelled:
-    """Examples, one row of each array for each.
+    """Examples as arrays, with one row for each example.
 
     Attributes:
         features: dict of int32 arrays of shape `(rows, sequence_length)`.
-        labels: int32 array of shape `(rows,)`, or a dict of such.
+        labels: int32 array of shape `(rows,)`, or a dict of such arrays.
     """
 
     features: dict[str, np.ndarray]
@@ -43,13 +43,13 @@ def encode_texts(
     """Turns one or two texts of each example into a model's inputs.
 
     Args:
-        texts: One or two lists of str, an example's texts in each.
+        texts: One or two lists of str; each has one text of every example.
         labels: int32 array, the class of each example.
-        preprocessor: keras-hub's for text classification.
-        label: Of the progress bar; without one there is none.
+        preprocessor: keras-hub's preprocessor for text classification.
+        label: Label of the progress bar, or None for no bar.
     """
     texts = tuple(texts) if len(texts) > 1 else texts[0]
-    # Without labels it would take a second text for them.
+    # Without labels it would take the second text for labels.
     batches = (
         tf.data.Dataset.from_tensor_slices((texts, labels))
         .batch(_TEXTS_PER_BATCH)
@@ -82,19 +82,19 @@ def training_batches(
 ) -> tf.data.Dataset:
     """Returns shuffled batches of features and labels.
 
-    The order is that of `training.batches.row_order`: a run that continues at
-    `first_step` sees what an uninterrupted one sees. Padding that all rows of a
-    batch have in common is cut off.
+    The order is that of `training.batches.row_order`: a run that resumes at
+    `first_step` gets the same batches as an uninterrupted one. Padding that all
+    rows of a batch have in common is cut off.
 
     Args:
         data: `Labelled`.
-        batch_size: int. Examples in a batch.
-        seed: int. Of the order.
-        first_step: int. The number of batches to leave out. Defaults to `0`.
+        batch_size: int. Number of examples in a batch.
+        seed: int. Seed of the order.
+        first_step: int. The number of batches to skip. Defaults to `0`.
         num_steps: int or None. The number of batches. Defaults to `None`:
-            without end.
-        group_by_length: bool. Put rows of about the same length into a batch.
-            Defaults to `False`.
+            endless.
+        group_by_length: bool. Whether to put rows of similar length into the
+            same batch. Defaults to `False`.
     """
 
     def batch(step):
@@ -119,12 +119,12 @@ def dev_batches(data: Labelled, *, batch_size: int) -> tf.data.Dataset:
     """Returns each example once, in order, with a weight.
 
     The last batch is filled up with copies of the last example, whose weights
-    are 0. So nothing is dropped or counted twice, and all batches have one
-    shape, which the replicas of a `tf.distribute` strategy can share.
+    are 0. So nothing is dropped or counted twice, and all batches have the same
+    size, which the replicas of a `tf.distribute` strategy can share.
 
     Args:
         data: `Labelled`.
-        batch_size: int. Examples in a batch.
+        batch_size: int. Number of examples in a batch.
     """
     count = len(data)
 
@@ -140,7 +140,7 @@ def dev_batches(data: Labelled, *, batch_size: int) -> tf.data.Dataset:
 
 
 def _read(data, rows, batch_size, trim=False):
-    """Reads rows when the graph runs: the examples are no part of it."""
+    """Reads rows when the graph runs; the graph does not contain them."""
     arrays = (data.features, data.labels)
     flat = keras.tree.flatten(arrays)
 

@@ -6,7 +6,7 @@ Every batch is a pair of features and labels with weights:
   `(batch_size, sequence_length)`, and `"mask_positions"` of shape
   `(batch_size, mask_selection_length)`, all int32;
 - the ids before masking and their weights, int32 and float32, of the shape of
-  `"mask_positions"`. Weight 0 marks what was not selected.
+  `"mask_positions"`. Weight 0 marks unused entries.
 """
 
 import numpy as np
@@ -30,19 +30,19 @@ def training_batches(
 ) -> tf.data.Dataset:
     """Returns shuffled batches with new masks in each epoch.
 
-    What stands at a position of the stream, and its masks, follow from the
-    seed and the position alone: a run that continues at `first_step` sees
-    exactly what an uninterrupted one sees, and starts at once. An epoch's last
-    batch is filled from the next epoch.
+    The row at each position of the stream, and its masks, depend only on the
+    seed and the position. So a run that resumes at `first_step` gets exactly
+    the batches of an uninterrupted one, and starts without delay. The last
+    batch of an epoch is filled from the next epoch.
 
     Args:
         packed: int32 array or memory map of shape `(rows, sequence_length)`.
-        batch_size: int. Sequences in a batch.
-        seed: int. Of the order and the masks.
+        batch_size: int. Number of sequences in a batch.
+        seed: int. Seed of the order and of the masks.
         masking: `Masking`.
-        first_step: int. The number of batches to leave out. Defaults to `0`.
+        first_step: int. The number of batches to skip. Defaults to `0`.
         num_steps: int or None. The number of batches. Defaults to `None`:
-            without end.
+            endless.
     """
     return shuffled_batches(
         packed,
@@ -63,12 +63,13 @@ def held_out_batches(
 
     The last batch is filled up with rows of `[PAD]`, whose `"padding_mask"`
     and weights are 0. So nothing is dropped or counted twice, and all batches
-    have one shape, which the replicas of a `tf.distribute` strategy can share.
+    have the same shape, which the replicas of a `tf.distribute` strategy can
+    share.
 
     Args:
         packed: int32 array or memory map of shape `(rows, sequence_length)`.
-        batch_size: int. Sequences in a batch.
-        seed: int. Of the masks.
+        batch_size: int. Number of sequences in a batch.
+        seed: int. Seed of the masks.
         masking: `Masking`.
     """
     return ordered_batches(

@@ -1,7 +1,7 @@
 """BERT's masking of a sequence, as a pure function of the sequence and a seed.
 
-keras-hub's `MaskedLMMaskGenerator` does the same with a random state of its
-own, so that a run could not be continued at a step.
+keras-hub's `MaskedLMMaskGenerator` does the same, but has its own random state,
+so that a run could not resume at a given step.
 """
 
 import dataclasses
@@ -15,21 +15,21 @@ from keras_pkm.text.special_tokens import SpecialTokens
 
 @dataclasses.dataclass(frozen=True)
 class Masking:
-    """What `mask_tokens` needs to know besides the sequence and the seed.
+    """The settings of `mask_tokens`.
 
     Args:
         vocabulary_size: int. Random tokens are drawn from all ids below it.
         mask_token_id: int. The id of `[MASK]`.
         pad_token_id: int. The id of `[PAD]`.
         special_token_ids: tuple of int. Ids that are never selected.
-        mask_selection_length: int. The most positions that are selected, and
-            the length of the outputs.
-        mask_selection_rate: float. The share of the other ids that is
+        mask_selection_length: int. The maximum number of selected positions,
+            and the length of the outputs.
+        mask_selection_rate: float. The share of all other ids that is
             selected. Defaults to `0.15`.
-        mask_token_rate: float. The share of the selected ids that becomes
-            `[MASK]`. Defaults to `0.8`.
-        random_token_rate: float. The share of the selected ids that becomes a
-            random id. Defaults to `0.1`.
+        mask_token_rate: float. The share of the selected ids that is replaced
+            by `[MASK]`. Defaults to `0.8`.
+        random_token_rate: float. The share of the selected ids that is
+            replaced by random ids. Defaults to `0.1`.
     """
 
     vocabulary_size: int
@@ -48,7 +48,7 @@ class Masking:
         sequence_length: int,
         mask_selection_rate: float = 0.15,
     ) -> "Masking":
-        """Returns BERT's masking, with room for all selected positions."""
+        """Returns BERT's masking, long enough for all selected positions."""
         special = SpecialTokens.of(tokenizer)
         return cls(
             vocabulary_size=tokenizer.vocabulary_size(),
@@ -67,22 +67,22 @@ def mask_tokens(
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor]:
     """Selects positions of each sequence and replaces most of their ids.
 
-    Of n ids that are not special, `ceil(mask_selection_rate · n)` are
-    selected, but at most `mask_selection_length`. Each of them becomes
-    `[MASK]`, a random id or stays, with the rates of `masking`. These are the
-    semantics of `keras_hub.layers.MaskedLMMaskGenerator`.
+    If a sequence has n ids that are not special, `ceil(mask_selection_rate ·
+    n)` of them are selected, but at most `mask_selection_length`. Each is
+    replaced by `[MASK]`, replaced by a random id, or kept, with the rates of
+    `masking`. `keras_hub.layers.MaskedLMMaskGenerator` does the same.
 
     Args:
         token_ids: int32 tensor of shape `(batch, sequence_length)`.
         seeds: int tensor of shape `(batch, 2)`. A sequence's masks depend on
-            its ids and its own seed, not on the batch that it is in.
+            its ids and its own seed, not on the rest of the batch.
         masking: `Masking`.
 
     Returns:
-        The masked ids, int32 of shape `(batch, sequence_length)`; and of shape
-        `(batch, mask_selection_length)` the selected positions, ascending,
-        int32, their ids before masking, int32, and weights, float32: 1 where
-        something was selected. The rest is 0.
+        A tuple of four tensors: the masked ids, int32 of shape `(batch,
+        sequence_length)`; and, of shape `(batch, mask_selection_length)`, the
+        selected positions, int32 and ascending; their ids before masking,
+        int32; and their weights of 1, float32. Unused entries are 0.
     """
     length = tf.shape(token_ids)[1]
     noise = tf.map_fn(
@@ -99,7 +99,7 @@ def mask_tokens(
         tf.math.ceil(num_selectable * masking.mask_selection_rate),
         masking.mask_selection_length,
     )
-    # A special position's noise is 2: it ranks behind all others.
+    # Special positions get a noise of 2, and so rank after all others.
     order = tf.argsort(tf.where(selectable, order_noise, 2.0))
     ranks = tf.cast(tf.argsort(order), tf.float32)
     selected = ranks < num_selected[:, None]  # (batch, length)
@@ -110,7 +110,7 @@ def mask_tokens(
     replaced = tf.where(becomes_mask, masking.mask_token_id, random_ids)
     masked_ids = tf.where(selected & ~stays, replaced, token_ids)
 
-    # Positions past the end stand for nothing: they sort last.
+    # Unselected positions are set past the end, so that they sort last.
     positions = tf.sort(tf.where(selected, tf.range(length), length))
     width = masking.mask_selection_length
     positions = tf.pad(positions, [[0, 0], [0, width]], constant_values=length)

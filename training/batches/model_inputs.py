@@ -1,4 +1,4 @@
-"""The features that a model takes, of those that batches have."""
+"""Selects the features of batches that a model takes."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -7,15 +7,15 @@ import tensorflow as tf
 
 
 def keep_inputs(names: Iterable[str], batches: Iterable[Any]) -> Iterable[Any]:
-    """Leaves out the features that a model does not take.
+    """Drops the features that a model does not take.
 
     Args:
         names: The names of the features that it takes, `task.input`.
-            DistilBERT's and RoBERTa's have no segments.
+            DistilBERT and RoBERTa take no segments.
         batches: A dataset, or a list, of features, labels and weights.
 
     Returns:
-        The same kind.
+        A dataset, or a list, like `batches`.
     """
     names = list(names)
 

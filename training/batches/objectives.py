@@ -1,4 +1,4 @@
-"""What models learn from packed text: masked tokens, or each next one."""
+"""Training objectives: masked tokens, or the next token."""
 
 import dataclasses
 from typing import Protocol
@@ -20,9 +20,9 @@ class Objective(Protocol):
     """Cuts text into rows, and makes batches of them.
 
     Attributes:
-        tokenizer: Of the text.
-        sequence_length: Tokens of a row.
-        layout: Cuts text into rows.
+        tokenizer: The tokenizer of the text.
+        sequence_length: Number of tokens of a row.
+        layout: The function that cuts text into rows.
         special_token_ids: Ids that are never predicted.
     """
 
@@ -47,28 +47,28 @@ class Objective(Protocol):
         first_step: int = 0,
         num_steps: int | None = None,
     ) -> tf.data.Dataset:
-        """Returns shuffled batches of some steps, or without an end."""
+        """Returns shuffled batches, `num_steps` of them or endless."""
 
     def held_out_batches(
         self, rows: np.ndarray, *, batch_size: int, seed: int
     ) -> tf.data.Dataset:
-        """Returns each row once; with the same seed the same batches."""
+        """Returns each row once; the same seed gives the same batches."""
 
     def predictable(self, rows: np.ndarray) -> np.ndarray:
         """Returns the part of the rows that may be predicted."""
 
     def count_bytes(self, rows: np.ndarray) -> int | None:
-        """Returns the UTF-8 bytes of the rows, if all of them is predicted."""
+        """Returns the UTF-8 bytes of the rows, if all tokens are predicted."""
 
 
 @dataclasses.dataclass(frozen=True)
 class MaskedTokens:
-    """Masked tokens are predicted from all others, as by BERT.
+    """Masked tokens are predicted from all other tokens, as by BERT.
 
     Attributes:
-        tokenizer: Of the text.
-        sequence_length: Tokens of a row.
-        masking: What is masked.
+        tokenizer: The tokenizer of the text.
+        sequence_length: Number of tokens of a row.
+        masking: The settings of the masks.
         input_names: The features that the model's backbone takes.
     """
 
@@ -121,11 +121,11 @@ class MaskedTokens:
 
 @dataclasses.dataclass(frozen=True)
 class NextTokens:
-    """Each token is predicted from those before it, as by GPT-2.
+    """Each token is predicted from the tokens before it, as by GPT-2.
 
     Attributes:
-        tokenizer: Of the text, of byte pairs.
-        sequence_length: Tokens of a row.
+        tokenizer: The byte-pair tokenizer of the text.
+        sequence_length: Number of tokens of a row.
     """
 
     tokenizer: keras_hub.tokenizers.BytePairTokenizer
@@ -161,19 +161,19 @@ class NextTokens:
     def held_out_batches(
         self, rows: np.ndarray, *, batch_size: int, seed: int
     ) -> tf.data.Dataset:
-        # Nothing in them is random.
+        # They do not depend on the seed.
         return causal_lm.held_out_batches(
             rows, batch_size=batch_size, end_id=self.tokenizer.end_token_id
         )
 
     def predictable(self, rows: np.ndarray) -> np.ndarray:
-        # The first of a row is the start token.
+        # A row begins with the start token.
         return rows[:, 1:]
 
     def count_bytes(self, rows: np.ndarray) -> int:
         sizes = np.zeros(self.tokenizer.vocabulary_size(), np.int64)
         for token, number in self.tokenizer.vocabulary.items():
-            # A byte is written as one character.
+            # Each byte is written as one character.
             sizes[number] = len(token)
         sizes[self.tokenizer.special_token_ids] = 0
         return int(sizes[self.predictable(rows)].sum())

@@ -10,17 +10,17 @@ from training.batches.step_batches import step_batches
 def one_by_one(
     packed: np.ndarray, masking: Masking, batch_size: int
 ) -> tf.data.Dataset:
-    """Returns each token of each row masked alone, for pseudo-perplexity.
+    """Returns a masked row for each token, for pseudo-perplexity.
 
-    That is exp of the mean of -ln p(token | all others): Salazar et al.,
-    "Masked Language Model Scoring" (2020). It takes as many passes over a row
-    as it has tokens.
+    Pseudo-perplexity is the exponential of the mean of -ln p(token | all
+    others): Salazar et al., "Masked Language Model Scoring" (2020). It takes
+    one pass over a row for each of its tokens.
 
     Args:
         packed: int32 array of shape `(rows, sequence_length)`.
         masking: `Masking`.
-        batch_size: int. Masked rows in a batch. The last is filled up with
-            rows of weight 0.
+        batch_size: int. Number of masked rows in a batch. The last batch is
+            filled up with rows of weight 0.
     """
     special = np.array(masking.special_token_ids)
     rows, positions = np.nonzero(~np.isin(packed, special))

@@ -1,4 +1,4 @@
-"""Reads packed rows, in an order that follows from the step alone."""
+"""Reads packed rows, in an order that depends only on the step."""
 
 from collections.abc import Callable
 from typing import Any
@@ -19,23 +19,23 @@ def shuffled_batches(
     first_step: int = 0,
     num_steps: int | None = None,
 ) -> tf.data.Dataset:
-    """Returns shuffled batches of all rows, over and over.
+    """Returns shuffled batches of all rows, epoch after epoch.
 
-    What stands at a position of the stream follows from the seed and the
-    position alone: a run that continues at `first_step` sees exactly what an
-    uninterrupted one sees, and starts at once. An epoch's last batch is filled
-    from the next epoch.
+    The row at each position of the stream depends only on the seed and the
+    position. So a run that resumes at `first_step` gets exactly the batches of
+    an uninterrupted one, and starts without delay. The last batch of an epoch
+    is filled from the next epoch.
 
     Args:
         packed: int32 array or memory map of shape `(rows, sequence_length)`.
-        make_batch: Takes the ids of a batch, int32 of shape `(batch_size,
-            sequence_length)`, and the positions of its rows in the stream,
-            int64 of shape `(batch_size,)`, and returns the batch.
-        batch_size: int. Rows of a batch.
-        seed: int. Of the order.
-        first_step: int. The number of batches to leave out. Defaults to `0`.
+        make_batch: Function of the ids of a batch, int32 of shape `(batch_size,
+            sequence_length)`, and of the positions of its rows in the stream,
+            int64 of shape `(batch_size,)`. It returns the batch.
+        batch_size: int. Number of rows of a batch.
+        seed: int. Seed of the order.
+        first_step: int. The number of batches to skip. Defaults to `0`.
         num_steps: int or None. The number of batches. Defaults to `None`:
-            without end.
+            endless.
     """
 
     def batch(step):
@@ -58,14 +58,14 @@ def ordered_batches(
     """Returns each row once, in order.
 
     The last batch is filled up with rows of one id. So nothing is dropped or
-    counted twice, and all batches have one shape, which the replicas of a
+    counted twice, and all batches have the same shape, which the replicas of a
     `tf.distribute` strategy can share.
 
     Args:
         packed: int32 array or memory map of shape `(rows, sequence_length)`.
-        make_batch: As of `shuffled_batches`; the positions are row numbers.
-        batch_size: int. Rows of a batch.
-        filler_id: int. The id of which added rows consist.
+        make_batch: As for `shuffled_batches`; the positions are row numbers.
+        batch_size: int. Number of rows of a batch.
+        filler_id: int. The id that added rows consist of.
     """
     num_rows = packed.shape[0]
 
@@ -80,7 +80,7 @@ def ordered_batches(
 
 
 def _read(packed: np.ndarray, rows: tf.Tensor, batch_size: int) -> tf.Tensor:
-    """Reads rows when the graph runs: the corpus is no part of the graph."""
+    """Reads rows when the graph runs; the graph does not contain the corpus."""
     token_ids = tf.numpy_function(
         lambda rows: np.asarray(packed[rows], np.int32),
         [rows],

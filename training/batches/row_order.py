@@ -1,9 +1,10 @@
-"""The order of training rows, from a seed and a position alone."""
+"""The order of training rows, as a function of seed and position."""
 
 import numpy as np
 import tensorflow as tf
 
-# Batches whose rows are sorted by length together: enough for little padding.
+# Number of batches whose rows are sorted by length together. It is large enough
+# to leave little padding.
 POOL_STEPS = 64
 
 
@@ -12,23 +13,23 @@ def shuffled_rows(
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """Returns the rows of one batch of an endless stream of epochs.
 
-    What stands at a position of the stream follows from the seed and the
-    position alone: a run that continues at a step sees exactly what an
-    uninterrupted one sees, and starts at once. An epoch's last batch is filled
-    from the next epoch.
+    The row at each position of the stream depends only on the seed and the
+    position. So a run that resumes at a step gets exactly the batches of an
+    uninterrupted one, and starts without delay. The last batch of an epoch is
+    filled from the next epoch.
 
     Args:
-        num_rows: int. Rows of an epoch.
-        batch_size: int. Rows of a batch.
-        seed: int. Of the order.
+        num_rows: int. Number of rows of an epoch.
+        batch_size: int. Number of rows of a batch.
+        seed: int. Seed of the order.
         step: int64 scalar. The batch's number.
 
     Returns:
         A tuple `(rows, positions)`, int64 tensors of shape `(batch_size,)`.
     """
     positions = step * batch_size + tf.range(batch_size, dtype=tf.int64)
-    # The op of `tf.random.experimental.index_shuffle`, which does not take one
-    # seed for each index, as its documentation says it does.
+    # The raw operation, because `tf.random.experimental.index_shuffle` does not
+    # take one seed for each index, although its documentation says so.
     rows = tf.raw_ops.RandomIndexShuffle(
         index=positions % num_rows,
         seed=tf.pad(seeds(seed, positions // num_rows), [[0, 0], [0, 1]]),
@@ -44,18 +45,18 @@ def rows_of_like_length(
     step: tf.Tensor,
     last_step: int,
 ) -> tf.Tensor:
-    """As `shuffled_rows`, with rows of about the same length in a batch.
+    """Like `shuffled_rows`, with rows of similar length in each batch.
 
-    Each pool of `POOL_STEPS` batches holds the rows that it would hold with
-    `shuffled_rows`. They are sorted by length before they are cut into batches,
-    whose order is random again.
+    Each pool of `POOL_STEPS` batches contains the same rows as with
+    `shuffled_rows`. They are sorted by length and cut into batches, which are
+    then shuffled.
 
     Args:
-        lengths: int tensor of shape `(num_rows,)`. Of each row.
-        batch_size: int. Rows of a batch.
-        seed: int. Of the order.
+        lengths: int tensor of shape `(num_rows,)`. The length of each row.
+        batch_size: int. Number of rows of a batch.
+        seed: int. Seed of the order.
         step: int64 scalar. The batch's number.
-        last_step: int. The number of batches in all: the last pool may be
+        last_step: int. The total number of batches. The last pool may be
             smaller.
 
     Returns:

@@ -1,4 +1,4 @@
-"""Batches as a function of the step, made ahead of the model."""
+"""Makes batches from steps, ahead of the model."""
 
 from collections.abc import Callable
 
@@ -10,12 +10,12 @@ def step_batches(steps: tf.data.Dataset, batch: Callable) -> tf.data.Dataset:
 
     Args:
         steps: `tf.data.Dataset` of int64 scalars.
-        batch: function. Takes a step, an int64 tensor, and returns its batch.
+        batch: function of a step, an int64 tensor, that returns its batch.
     """
-    # tf.data keeps the order although it makes batches in parallel.
+    # tf.data makes batches in parallel, but keeps their order.
     batches = steps.map(batch, num_parallel_calls=tf.data.AUTOTUNE).prefetch(4)
-    # The thread that tunes a pipeline sleeps for ever longer times, and what
-    # reads it waits at its end for that thread to wake: a minute, at worst.
+    # The thread that tunes a pipeline sleeps for longer and longer times. At
+    # the end its reader waits until that thread wakes, up to a minute.
     options = tf.data.Options()
     options.autotune.enabled = False
     return batches.with_options(options)

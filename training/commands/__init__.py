@@ -1,1 +1,1 @@
-"""What all commands share: flags, errors, signals, devices, jobs."""
+"""Common parts of all commands: flags, errors, signals, devices, jobs."""

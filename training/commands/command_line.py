@@ -1,4 +1,4 @@
-"""What the commands that train share: signals, errors and exit codes."""
+"""Common parts of the commands that train: signals, errors, exit codes."""
 
 import contextlib
 import dataclasses
@@ -32,14 +32,14 @@ def run_to_the_end(
     script: str,
     name: str,
 ) -> int:
-    """Trains as a recipe says, in a run directory, and returns the exit code.
+    """Trains in a run directory, and returns the exit code.
 
     Args:
-        work: Takes the recipe, with a run directory, and `Signals`.
+        work: Function of the recipe, with its run directory, and `Signals`.
         recipe: A dataclass with `run_dir` and `strategy`.
-        args: What stood on the command line, or None for `sys.argv`'s.
+        args: The arguments of the command line, or None for `sys.argv`.
         script: The command, as the user calls it.
-        name: What a run directory is named after, if none is given.
+        name: The first part of the run directory's name, if none is given.
     """
     logging.getLogger("keras_pkm").setLevel(logging.INFO)
     args = sys.argv[1:] if args is None else args
@@ -52,11 +52,11 @@ def run_to_the_end(
 
 
 def run_until_stopped(work: Callable[[Signals], object], hint: str) -> int:
-    """Does something long, and returns the exit code.
+    """Runs a long task that can be stopped, and returns the exit code.
 
     Args:
-        work: Takes `Signals`, which it answers once it can stop.
-        hint: How to go on, printed behind an error or a signal.
+        work: Function of `Signals`; it ends after a signal once it can stop.
+        hint: How to resume, printed after an error or a signal.
     """
     logging.basicConfig(format="%(message)s")
     try:
@@ -74,10 +74,10 @@ def run_until_stopped(work: Callable[[Signals], object], hint: str) -> int:
 
 
 def print_errors(work: Callable[[], object]) -> int:
-    """Does something short, which cannot go on, and returns the exit code.
+    """Runs a short task that cannot be resumed, and returns the exit code.
 
     Args:
-        work: Takes nothing. What it raises as `UserError` or `RunError` is
+        work: Function without arguments. Its `UserError` or `RunError` is
             printed.
     """
     logging.basicConfig(format="%(message)s")
@@ -110,9 +110,9 @@ def _print_user_error(error):
 def writing_to(
     run: RunDirectory, strategy: tf.distribute.Strategy
 ) -> Iterator[None]:
-    """Locks the directory of a run, and names what ends the run.
+    """Locks the directory of a run, and explains errors that end the run.
 
-    Of several workers the chief holds the lock: the others write nothing.
+    With several workers, the chief holds the lock: the others write nothing.
 
     Args:
         run: The run's directory.
@@ -127,7 +127,7 @@ def writing_to(
             yield
     except OSError as error:
         raise RunError(
-            f"the run in '{run.root}' cannot go on: {error}"
+            f"the run in '{run.root}' cannot continue: {error}"
         ) from error
     except _NO_MEMORY as error:
         raise _too_large(error) from error
@@ -141,10 +141,10 @@ def writing_to(
 
 
 def name_run_directory(recipe: Any, name: str) -> Any:
-    """Returns the recipe with a run directory, named after it if need be.
+    """Returns the recipe with a run directory; chooses a name if necessary.
 
     Raises:
-        UserError: several machines need one that they all know.
+        UserError: there are several machines, which need a given directory.
     """
     if recipe.run_dir is not None:
         return recipe
@@ -158,8 +158,8 @@ def name_run_directory(recipe: Any, name: str) -> Any:
 
 
 def how_to_go_on(script: str, args: list[str], run_dir: str) -> str:
-    """Returns the command that continues a run."""
+    """Returns the command that resumes a run."""
     if not any(arg.split("=")[0] in ("--run-dir", "--run_dir") for arg in args):
         args = [*args, "--run-dir", run_dir]
     command = shlex.join(["python", script, *args])
-    return f"To go on from the last checkpoint: {command}"
+    return f"To resume from the last checkpoint: {command}"

@@ -1,4 +1,4 @@
-"""A directory whose files several commands write, one after the other."""
+"""A directory that several commands write to."""
 
 import contextlib
 import pathlib
@@ -17,13 +17,13 @@ from keras_pkm.runs.user_error import UserError
 
 
 class JobDirectory:
-    """The place of a recipe, of what its commands write, and of their logs.
+    """The directory of a recipe, of its commands' results, and of their logs.
 
     Args:
         root: path of the directory.
         recipe_name: name of the recipe's file.
-        may_change: fields of the recipe that may be other ones when the work
-            goes on.
+        may_change: fields of the recipe that may change when the work is
+            resumed.
     """
 
     def __init__(
@@ -36,16 +36,17 @@ class JobDirectory:
 
     @contextlib.contextmanager
     def hold(self, recipe: Any) -> Iterator[None]:
-        """Locks the directory while it is open, and checks whose it is.
+        """Locks the directory within this context, and checks its recipe.
 
         Args:
             recipe: A dataclass.
 
         Raises:
-            UserError: it holds something else, or another process writes it.
+            UserError: it has another recipe or other files, or another process
+                writes to it.
         """
-        # The commands that are started hold the lock, too, until the last of
-        # them has ended, even if this process is killed.
+        # The started commands keep the lock, too, until the last of them has
+        # ended, even if this process is killed.
         with locked_directory(self.root, "--out", inherited=True):
             if self.recipe.exists():
                 stored = read_json(self.recipe, "--out")
@@ -57,7 +58,7 @@ class JobDirectory:
             yield
 
     def write_recipe(self, recipe: Any) -> None:
-        """Makes the directory, which must be locked, that of a recipe."""
+        """Writes the recipe into the directory, which must be locked."""
         write_json(self.recipe, recipe_as_json(recipe))
 
     def _taken(self, what):

@@ -1,8 +1,8 @@
-"""Keeps TensorFlow's own messages from the screen, unless `--verbose` is given.
+"""Hides TensorFlow's own messages, unless `--verbose` is given.
 
 Scripts import it before all other modules. TensorFlow prints dozens of lines
-about devices, XLA and datasets; those that it prints while it is imported heed
-no setting.
+about devices, XLA and datasets. No setting hides the lines that it prints
+during its import.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""Checks of the numbers that flags give."""
+"""Checks the numbers that flags set."""
 
 import dataclasses
 from typing import Any
@@ -7,19 +7,19 @@ import numpy as np
 
 from keras_pkm.runs.user_error import UserError
 
-# What numpy, and therefore `keras.utils.set_random_seed`, takes.
+# The range of numpy's seeds, and so of `keras.utils.set_random_seed`.
 _SEEDS = 2**32
-# What TensorFlow computes with.
+# The largest integer for TensorFlow's int32.
 _LARGEST_INT = 2**31 - 1
 _LARGEST_FLOAT = float(np.finfo("float32").max)
 
 
 def check_numbers(recipe: Any, **lowest: float) -> None:
-    """Checks that all numbers can be computed with, and some are not small.
+    """Checks that all numbers are finite, and that some are not too small.
 
     Args:
         recipe: A dataclass.
-        **lowest: For fields of the recipe, the least that they may be. Those
+        **lowest: The smallest allowed values of fields of the recipe. Fields
             that are `None` are not checked.
 
     Raises:
@@ -76,6 +76,6 @@ def check_between_0_and_1(recipe: Any, *names: str) -> None:
 
 
 def out_of_range(recipe: Any, name: str, rule: str) -> UserError:
-    """The error that a field of a recipe breaks a rule."""
+    """Returns the error for a field of a recipe that breaks a rule."""
     flag = f"--{name.replace('_', '-')}"
     return UserError(f"{flag} must be {rule}, received {getattr(recipe, name)}")

@@ -1,4 +1,4 @@
-"""Runs commands, those that have not yet ended, some at the same time."""
+"""Runs the commands that are not yet done, several in parallel."""
 
 import dataclasses
 import os
@@ -15,7 +15,7 @@ from keras_pkm.runs.user_error import RunError
 
 _ROOT = pathlib.Path(__file__).parents[2]
 _LAST_LINES = 15
-_SECONDS = 0.2  # from one look at what runs to the next
+_SECONDS = 0.2  # between two checks of the running jobs
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,14 +23,14 @@ class Job:
     """A command.
 
     Attributes:
-        title: What it does.
-        name: Of its log.
+        title: A description for users.
+        name: The name of its log.
         script: The file in `training/`.
         args: Its arguments.
-        result: The file that is there once it has ended.
+        result: The file that exists once it has ended.
         needs: The files that it needs.
-        cost: About how long it takes, in the time of a train step.
-        alone: Whether nothing else may run meanwhile, as it measures time.
+        cost: Its approximate duration, in train steps.
+        alone: Whether nothing else may run meanwhile, because it measures time.
     """
 
     title: str
@@ -44,22 +44,22 @@ class Job:
 
     @property
     def is_done(self) -> bool:
-        """Whether it has ended before."""
+        """Whether its result exists."""
         return self.result.exists()
 
 
 def run_jobs(jobs: list[Job], logs: pathlib.Path, at_once: int) -> None:
-    """Runs commands, each in a process of its own, and shows what is left.
+    """Runs commands, each in a separate process, and shows the time left.
 
     Args:
-        jobs: each behind those that it needs.
-        logs: directory that gets what each prints.
-        at_once: How many may run at the same time. They share the processor's
-            cores.
+        jobs: The jobs, each after those that it needs.
+        logs: directory for the output of each job.
+        at_once: The number of jobs that may run in parallel. They share the
+            processor's cores.
 
     Raises:
-        RunError: one of them failed. The others have stopped cleanly.
-        Interrupted: a signal came, likewise.
+        RunError: a job failed. The others have stopped cleanly.
+        Interrupted: a signal came. All jobs have stopped cleanly.
     """
     logs.mkdir(parents=True, exist_ok=True)
     progress = tqdm(
@@ -86,7 +86,7 @@ def run_jobs(jobs: list[Job], logs: pathlib.Path, at_once: int) -> None:
                         raise _failure(job, process.returncode, _log(logs, job))
                     progress.update(round(job.cost))
         finally:
-            # None of them if all went well.
+            # After success, none is left.
             for process in running.values():
                 process.send_signal(signal.SIGTERM)
             for process in running.values():
@@ -94,7 +94,7 @@ def run_jobs(jobs: list[Job], logs: pathlib.Path, at_once: int) -> None:
 
 
 def _ready(jobs, running, at_once):
-    """The jobs that can begin now."""
+    """The jobs that can start now."""
     ready = [
         job
         for job in jobs
@@ -123,9 +123,9 @@ def _start(job, log, shares):
             stderr=subprocess.STDOUT,
             stdin=subprocess.DEVNULL,
             env=environment,
-            # Signals of a terminal come once, from here.
+            # Otherwise jobs would get a terminal's signals twice.
             start_new_session=True,
-            # They inherit the lock on the directory.
+            # Jobs inherit the lock on the directory.
             close_fds=False,
         )
 

@@ -1,4 +1,4 @@
-"""Signals that ask a run to end: they wait until its step is done."""
+"""Signals that end a run after its current step."""
 
 import contextlib
 import signal
@@ -20,12 +20,12 @@ class Interrupted(KeyboardInterrupt):
 
 
 class Signals:
-    """Remembers a signal until the run has come to a place where it can stop.
+    """Keeps a signal until the run can stop.
 
     Attributes:
-        deferred: bool. Whether a signal is remembered; otherwise it raises
-            `Interrupted` at once. So does the second one.
-        received: int or None. The signal.
+        deferred: bool. Whether a signal is kept; otherwise it raises
+            `Interrupted` at once. A second signal always does.
+        received: int or None. The signal, if there was one.
     """
 
     def __init__(self):
@@ -33,20 +33,20 @@ class Signals:
         self.received = None
 
     def handle(self, number: int, frame: FrameType | None) -> None:
-        """Takes a signal, as `signal.signal` hands it over."""
+        """Handles a signal; a handler for `signal.signal`."""
         del frame
         if not self.deferred or self.received is not None:
             raise Interrupted(number)
         self.received = number
         print(
             f"\n{signal.Signals(number).name}: the run stops after this step. "
-            "Once more stops it at once.",
+            "A second signal stops it at once.",
             file=sys.stderr,
         )
 
     @contextlib.contextmanager
     def wait_for_the_step(self) -> Iterator[None]:
-        """Defers signals while it is open."""
+        """Defers signals within this context."""
         self.deferred = True
         try:
             yield
@@ -56,7 +56,7 @@ class Signals:
 
 @contextlib.contextmanager
 def catch_signals() -> Iterator[Signals]:
-    """Catches SIGTERM and SIGINT while it is open."""
+    """Catches SIGTERM and SIGINT within this context."""
     signals = Signals()
     previous = {
         number: signal.signal(number, signals.handle)

@@ -1,4 +1,4 @@
-"""Devices, machines and number formats to train with."""
+"""Devices, machines and dtypes to train with."""
 
 import json
 import os
@@ -16,19 +16,19 @@ def create_strategy(
     """Returns the distribution strategy of that name.
 
     It must be called before TensorFlow has used a device. On a machine without
-    a GPU, `"mirrored"` splits the CPU into logical devices: nothing gets
-    faster by it, but everything that matters on several GPUs happens.
+    a GPU, `"mirrored"` splits the CPU into logical devices. That makes nothing
+    faster, but runs the same code as several GPUs.
 
     Args:
-        name: str. `"default"` for one device, `"mirrored"` for all GPUs,
+        name: str. `"default"` for one device; `"mirrored"` for all GPUs;
             `"multi_worker"` for all GPUs, or the CPUs, of the machines that
             the environment variable `TF_CONFIG` lists. It waits for them.
-        devices: int or None. How many GPUs or logical CPU devices, if
-            mirrored. Defaults to all GPUs, or two logical CPU devices.
+        devices: int or None. The number of GPUs or logical CPU devices, for
+            `"mirrored"`. Defaults to all GPUs, or two logical CPU devices.
 
     Raises:
-        UserError: the machine has fewer devices, the strategy has one, or
-            `TF_CONFIG` cannot be used.
+        UserError: the machine has fewer devices, the strategy does not take
+            this number, or `TF_CONFIG` cannot be used.
     """
     if name == "multi_worker":
         if devices is not None:
@@ -65,7 +65,7 @@ def create_strategy(
 
 
 def prepare_devices(recipe: Any) -> tf.distribute.Strategy:
-    """Returns the strategy of a recipe, and makes TensorFlow deterministic.
+    """Returns the strategy of a recipe, and sets up determinism if requested.
 
     It must be called before TensorFlow has used a device.
 
@@ -73,7 +73,7 @@ def prepare_devices(recipe: Any) -> tf.distribute.Strategy:
         recipe: A dataclass with `strategy`, `devices` and `deterministic`.
 
     Raises:
-        UserError: as `create_strategy`.
+        UserError: as for `create_strategy`.
     """
     if recipe.deterministic:
         tf.config.experimental.enable_op_determinism()
@@ -90,10 +90,10 @@ def _split_cpu(count):
 
 
 def check_tf_config(text: str | None) -> None:
-    """Checks the environment variable that tells a worker of the others.
+    """Checks the environment variable that lists all workers.
 
     Raises:
-        UserError: it is missing, or does not name workers and one of them.
+        UserError: it is missing, or does not list workers and this one's index.
     """
     example = (
         '{"cluster": {"worker": ["host1:2222", "host2:2222"]}, '
@@ -120,7 +120,7 @@ def is_chief(strategy: tf.distribute.Strategy) -> bool:
 
 
 def wait_for_all(strategy: tf.distribute.Strategy) -> None:
-    """Waits until all workers have come to this place."""
+    """Waits until all workers have reached this point."""
 
     @tf.function
     def sum_of_ones():
@@ -134,8 +134,8 @@ def wait_for_all(strategy: tf.distribute.Strategy) -> None:
 def default_precision(strategy: str) -> str:
     """Returns the dtype policy that suits the strategy and the machine.
 
-    One device trains in float32. Several train in bfloat16, or in float16 on
-    GPUs that have no bfloat16 arithmetic, those before Ampere.
+    The default strategy trains in float32. The others train in bfloat16, or in
+    float16 on GPUs without bfloat16 arithmetic, which are those before Ampere.
     """
     if strategy == "default":
         return "float32"

@@ -1,1 +1,1 @@
-"""Measures masked language models on text: perplexity, use of memories."""
+"""Measures language models on text: perplexity and memory usage."""

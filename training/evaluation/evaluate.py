@@ -1,4 +1,4 @@
-"""Measures a masked language model on text, as a recipe says."""
+"""Measures a language model on text."""
 
 import contextlib
 import dataclasses
@@ -18,7 +18,7 @@ from training.text.corpus import open_corpus
 
 
 def evaluate(recipe: EvaluationRecipe) -> dict:
-    """Measures as the recipe says, and returns the figures.
+    """Measures what the recipe asks for, and returns the figures.
 
     Raises:
         UserError: the recipe cannot be carried out.

@@ -1,6 +1,6 @@
-"""What a measurement of perplexity consists of, as data.
+"""The settings of a perplexity measurement.
 
-The command line has one flag for each field, whose help is the comment above.
+The command line has one flag for each field; the comment above is its help.
 """
 
 import dataclasses
@@ -15,38 +15,39 @@ from training.commands.recipe_checks import check_numbers
 class EvaluationRecipe:
     """Measure a language model on text.
 
-    Prints its perplexity with a standard error, and how much of each memory the
-    text uses, from the same pass.
+    Prints the perplexity with its standard error, and how much of each memory
+    the text uses.
 
-    --verbose shows the messages of TensorFlow, too.
+    --verbose also shows the messages of TensorFlow.
     """
 
-    # The directory of a pretraining run, whose best model it is; a preset; or a
-    # local directory of transformers. A causal model has its perplexity by
-    # token, and bits per byte.
+    # The model: the directory of a pretraining run, of which the best model is
+    # used; a preset; or a local directory of transformers. For a causal model,
+    # bits per byte are printed, too.
     model: str
-    # Text files or globs separated by commas, tfds:NAME, or python-docs.
+    # The text: files or globs separated by commas, tfds:NAME, or python-docs.
     text: str
     # Directory of prepared tfds data. With it nothing is downloaded.
     data_dir: str | None = None
-    # Tokens of an input. Default: as many as the model takes, at most 512.
+    # Number of tokens of an input. Default: the maximum that the model takes,
+    # up to 512.
     sequence_length: int | None = None
-    # Share of the tokens to predict; of them 80% are masked, 10% replaced, 10%
-    # kept.
+    # Share of the tokens to predict. 80% of them are masked, 10% replaced by
+    # random tokens, 10% kept.
     mask_rate: float = 0.15
-    # Seed of the masks: two models with the same vocabulary see the same.
+    # Seed of the masks. Models with the same vocabulary get the same masks.
     seed: int = 0
-    # Mask each token alone instead (pseudo-perplexity), which takes as many
-    # passes as an input has tokens.
+    # Measure pseudo-perplexity: mask each token of an input alone, one pass for
+    # each.
     pseudo: bool = False
-    # Use only so many inputs, the first ones.
+    # Use only this number of inputs, from the beginning.
     limit: int | None = None
-    # Measure what is left without the contents of the memories: all values set
-    # to zero, or the rows of the tables shuffled.
+    # Measure the model without the contents of its memories: set all values to
+    # zero, or shuffle the rows of the tables.
     ablate_memory: Literal["zero", "shuffle"] | None = None
-    # Inputs in a batch.
+    # Number of inputs in a batch.
     batch_size: int = 64
-    # File to write the figures to, as JSON.
+    # JSON file to write the figures to.
     output: pathlib.Path | None = None
 
     def check(self) -> None:

@@ -1,4 +1,4 @@
-"""The table of a measured perplexity, the paper's figures below."""
+"""The table of a measured perplexity, with the paper's figures."""
 
 from keras_pkm.metrics import format_memory_usage
 from training.reports.markdown import markdown_table
@@ -14,7 +14,7 @@ def format_results(results: dict) -> str:
     """Returns the figures as Markdown.
 
     Args:
-        results: Those of `training.evaluation.evaluate.evaluate`.
+        results: The figures of `training.evaluation.evaluate.evaluate`.
     """
     columns = ["text", results["kind"], "standard error", "predicted tokens"]
     row = [
@@ -32,7 +32,7 @@ def format_results(results: dict) -> str:
     lines = [table, *usage]
     if results["ablated_memory"] is not None:
         lines += ["", _ABLATIONS[results["ablated_memory"]]]
-    # The paper's are those of masked language models.
+    # The paper has masked language models only.
     if results["kind"] == "perplexity" and not is_causal:
         lines += ["", format_paper_perplexities()]
     return "\n".join(lines)

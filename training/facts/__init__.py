@@ -1,1 +1,1 @@
-"""Facts that models learn: random ones, and facts as text."""
+"""Facts that models learn: random facts, and facts as text."""

@@ -13,9 +13,10 @@ class Facts(Protocol):
 
     Attributes:
         num_facts: int.
-        vocabulary_size: int. Tokens of subjects, relations and values.
-        sequence_length: int. Tokens of an input.
-        bits: float or None. The information that all values are, where it is
+        vocabulary_size: int. Number of tokens of subjects, relations and
+            values.
+        sequence_length: int. Number of tokens of an input.
+        bits: float or None. The information content of all values, if it is
             known.
     """
 
@@ -44,16 +45,16 @@ def training_batches(
     first_step: int,
     num_steps: int,
 ) -> tf.data.Dataset:
-    """Returns shuffled batches of all facts, over and over.
+    """Returns shuffled batches of all facts, epoch after epoch.
 
-    What stands in a batch follows from the seed and its step alone, so that a
-    run that goes on sees what an uninterrupted one sees.
+    The content of a batch depends only on the seed and its step, so that a
+    resumed run gets the same batches as an uninterrupted one.
 
     Args:
         facts: The facts.
-        batch_size: int. Facts in a batch.
-        seed: int. Of the order.
-        first_step: int. The first batch's number.
+        batch_size: int. Number of facts in a batch.
+        seed: int. Seed of the order.
+        first_step: int. The number of the first batch.
         num_steps: int. The number of batches.
     """
 
@@ -72,9 +73,9 @@ def some_facts(
 
     Args:
         facts: The facts.
-        batch_size: int. Facts in a batch.
-        at_most: int or None. If there are more facts, so many of them, evenly
-            spread. Defaults to `None`, all of them.
+        batch_size: int. Number of facts in a batch.
+        at_most: int or None. If there are more facts than this, only this
+            number of them, evenly spread. Defaults to `None`: all of them.
     """
     number = min(facts.num_facts, at_most or facts.num_facts)
     places = tf.data.Dataset.range(number).batch(batch_size)

@@ -9,18 +9,18 @@ _COLUMNS = ("subject", "relation", "value")
 
 
 def read_fact_file(path: pathlib.Path, flag: str = "--facts") -> list[Fact]:
-    """Reads a file with a fact a line: subject, relation, value.
+    """Reads a file with one fact a line: subject, relation, value.
 
-    Columns are separated by tabs. Empty lines are left out, and so is a first
-    line that names the columns. Lines that say the same again count once.
+    Columns are separated by tabs. Empty lines are skipped, and so is a first
+    line that names the columns. Repeated facts count once.
 
     Args:
         path: The file, UTF-8.
         flag: The flag that named it, for the error.
 
     Raises:
-        UserError: the file cannot be read, holds no fact, a column is missing
-            or empty, or a subject has two values of a relation.
+        UserError: the file cannot be read or has no fact, a column is missing
+            or empty, or a subject has two values for a relation.
     """
     facts = {}
     for number, line in enumerate(_read_lines(path, flag), 1):
@@ -45,7 +45,7 @@ def read_fact_file(path: pathlib.Path, flag: str = "--facts") -> list[Fact]:
         earlier = facts.setdefault(cells[:2], fact)
         if earlier.value != fact.value:
             raise UserError(
-                f"{place}: a subject must have one value of a relation, but "
+                f"{place}: a subject must have one value for a relation, but "
                 f"{fact.relation!r} of {fact.subject!r} is {fact.value!r} "
                 f"here, and {earlier.value!r} in {earlier.place}"
             )

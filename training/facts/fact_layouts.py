@@ -13,13 +13,13 @@ Ids = Sequence[np.ndarray]
 
 @dataclasses.dataclass(frozen=True)
 class FactArrays:
-    """Inputs and labels of facts, a row each.
+    """Inputs and labels of facts, one row for each fact.
 
     Attributes:
-        features: By the names of a model's inputs int32 arrays.
-        labels: int32, the ids that are to be predicted.
+        features: int32 arrays, by the names of a model's inputs.
+        labels: int32, the ids to predict.
         weights: float32 of the labels' shape, 1 at the tokens of a value.
-        lengths: Tokens of each input.
+        lengths: Number of tokens of each input.
     """
 
     features: dict[str, np.ndarray]
@@ -37,11 +37,11 @@ def lay_out(
     """Returns the arrays for the kind of model that a tokenizer belongs to.
 
     Args:
-        questions: Ids of what stands before each value.
+        questions: Ids of the text before each value.
         values: Ids of the values.
-        ends: Ids of what stands behind.
-        tokenizer: The model's tokenizer. One without a mask is that of a
-            causal model.
+        ends: Ids of the text after each value.
+        tokenizer: The model's tokenizer. If it has no mask token, the model is
+            causal.
     """
     if getattr(tokenizer, "mask_token_id", None) is None:
         return _next_tokens(questions, values, tokenizer)
@@ -49,7 +49,7 @@ def lay_out(
 
 
 def _masked(questions, values, ends, tokenizer):
-    """`[CLS] question [MASK]×n end [SEP]`, as BERT's task takes it."""
+    """Lays out `[CLS] question [MASK]×n end [SEP]`, as for BERT's task."""
     special = SpecialTokens.of(tokenizer)
     rows = [
         [special.start, *question, *([special.mask] * len(value))]
@@ -72,7 +72,7 @@ def _masked(questions, values, ends, tokenizer):
 
 
 def _next_tokens(questions, values, tokenizer):
-    """`start question value`, of which the value's tokens are predicted."""
+    """Lays out `start question value`; the value's tokens are predicted."""
     rows = [
         [tokenizer.start_token_id, *question, *value]
         for question, value in zip(questions, values)
@@ -80,7 +80,7 @@ def _next_tokens(questions, values, tokenizer):
     token_ids = _pad(rows, tokenizer.pad_token_id)
     labels = np.pad(token_ids[:, 1:], [(0, 0), (0, 1)])
     place = np.arange(token_ids.shape[1])
-    # The last token of a question predicts the first of the value.
+    # The last token of a question predicts the first token of the value.
     first = _lengths(questions)[:, None]
     last = first + _lengths(values)[:, None]
     weights = ((first <= place) & (place < last)).astype("float32")
@@ -93,12 +93,12 @@ def _lengths(rows):
 
 
 def _ones(rows):
-    """1 where rows of several lengths have an entry, else 0."""
+    """1 where rows of different lengths have an entry, 0 elsewhere."""
     return _pad([np.ones(len(row)) for row in rows], 0)
 
 
 def _pad(rows, padding):
-    """Rows of several lengths as an int32 array."""
+    """Pads rows of different lengths to an int32 array."""
     padded = np.full((len(rows), max(map(len, rows))), padding, "int32")
     for row, numbers in zip(padded, rows):
         row[: len(numbers)] = numbers

@@ -1,4 +1,4 @@
-"""Some of the facts of a source."""
+"""A range of the facts of a source."""
 
 import dataclasses
 
@@ -9,12 +9,12 @@ from training.facts.fact_batches import Facts
 
 @dataclasses.dataclass(frozen=True)
 class FactRange:
-    """Neighbouring facts of a source, as facts of their own.
+    """A range of consecutive facts of a source.
 
     Attributes:
         source: The source.
-        first: The index of the first of them.
-        num_facts: How many they are.
+        first: The index of the first fact.
+        num_facts: The number of facts.
     """
 
     source: Facts

@@ -27,15 +27,15 @@ def open_facts(
 
     Args:
         source: A number of random facts, `"unicode"`, or the path of a file.
-        values: Values that a random fact can have.
-        relations: Relations of each subject of random facts.
-        vocabulary_size: Size of the vocabulary that is trained for facts which
+        values: Number of different values of random facts.
+        relations: Number of relations of each subject of random facts.
+        vocabulary_size: Size of the vocabulary that is trained for facts that
             are text.
         causal: Whether a causal model is to learn them, from byte pairs where
             they are text. Defaults to `False`, a masked one.
 
     Raises:
-        UserError: there are not as many, or a file cannot be used.
+        UserError: there are fewer possible facts, or a file cannot be used.
     """
     if source.isdecimal():
         return RandomFacts(

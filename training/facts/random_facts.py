@@ -1,4 +1,4 @@
-"""Random facts, of which it is known how much information they are."""
+"""Random facts, whose information content is known."""
 
 import dataclasses
 import math
@@ -14,26 +14,28 @@ _SPECIAL = 4
 
 @dataclasses.dataclass(frozen=True)
 class RandomFacts:
-    """Facts (subject, relation) → value, which follow from a seed alone.
+    """Facts (subject, relation) → value, which depend only on a seed.
 
     Fact `i` says which value the relation `i % num_relations` has for the
-    subject `i // num_relations`. Every subject has another name, of
-    `name_length` tokens; values are drawn uniformly and independently, so that
-    each is worth `log2(num_values)` bits, and nothing but memory can tell it.
-    No fact is stored: what stands at an index is computed from it.
+    subject `i // num_relations`. Every subject has a different name of
+    `name_length` tokens. Values are drawn uniformly and independently, so that
+    each has `log2(num_values)` bits and can only be memorized. No fact is
+    stored: it is computed from its index.
 
     Attributes:
-        num_facts: int.
-        num_values: int. Values that a fact can have. Defaults to `1024`.
-        num_relations: int. Relations of each subject. Defaults to `4`.
-        name_length: int. Tokens of a name. Defaults to `3`.
-        name_tokens: int. Tokens that names are made of. Defaults to `128`.
+        num_facts: int. Number of facts.
+        num_values: int. Number of different values. Defaults to `1024`.
+        num_relations: int. Number of relations of each subject. Defaults to
+            `4`.
+        name_length: int. Number of tokens of a name. Defaults to `3`.
+        name_tokens: int. Number of different tokens in names. Defaults to
+            `128`.
         seed: int. Defaults to `0`.
         causal: bool. Whether the inputs are those of a causal model. Defaults
-            to `False`, a masked one's.
+            to `False`, for a masked model.
 
     Raises:
-        UserError: there are not as many names.
+        UserError: there are more facts than the possible names allow.
 
     References:
 
@@ -53,9 +55,10 @@ class RandomFacts:
         most = self._num_names * self.num_relations
         if not 1 <= self.num_facts <= most:
             raise UserError(
-                f"--facts must be from 1 to {most:,}, as {self._num_names:,} "
-                f"subjects can be named, which have {self.num_relations} "
-                f"relations each; received {self.num_facts:,}"
+                f"--facts must be from 1 to {most:,}, because there are names "
+                f"for {self._num_names:,} subjects, which have "
+                f"{self.num_relations} relations each; received "
+                f"{self.num_facts:,}"
             )
 
     @property
@@ -64,12 +67,12 @@ class RandomFacts:
 
     @property
     def vocabulary_size(self) -> int:
-        """Special tokens, those of names, relations, and values."""
+        """The number of tokens: special, of names, relations, and values."""
         return self.first_value + self.num_values
 
     @property
     def first_value(self) -> int:
-        """The id of the first value's token; the others follow."""
+        """The id of the first value's token; the other values follow."""
         return _SPECIAL + self.name_tokens + self.num_relations
 
     @property
@@ -79,7 +82,7 @@ class RandomFacts:
 
     @property
     def bits(self) -> float:
-        """The information that all values are, in bits."""
+        """The information content of all values, in bits."""
         return self.num_facts * math.log2(self.num_values)
 
     def values_of(self, facts: tf.Tensor) -> tf.Tensor:
@@ -91,15 +94,15 @@ class RandomFacts:
         Returns:
             int32 tensor of shape `(batch,)`.
         """
-        # SipHash. (What `index_shuffle` gives for neighbours is not
-        # independent, which is enough for names that differ.)
+        # SipHash. (`index_shuffle` gives dependent results for neighbours; that
+        # is good enough for names, which need only differ.)
         drawn = tf.strings.to_hash_bucket_strong(
             tf.strings.as_string(facts), self.num_values, key=[self.seed, 0]
         )
         return tf.cast(drawn, "int32")
 
     def inputs_of(self, facts: tf.Tensor) -> tf.Tensor:
-        """Returns what a model reads of facts.
+        """Returns the inputs of a model for facts.
 
         Args:
             facts: int64 tensor of shape `(batch,)`, their indices.
@@ -134,11 +137,11 @@ class RandomFacts:
             facts: int64 tensor of shape `(batch,)`, their indices.
 
         Returns:
-            Features as `keras_hub.models.BertMaskedLM` takes them, the ids of
-            the values' tokens, int32 `(batch, 1)`, and weights of 1, float32.
-            For a causal model, features as `keras_hub.models.CausalLM` takes
-            them, the next token of each, and weights that are 1 where this is
-            the value, and 0 elsewhere.
+            A tuple of the features for `keras_hub.models.BertMaskedLM`, the ids
+            of the values' tokens, int32 `(batch, 1)`, and weights of 1,
+            float32. For a causal model, the features for
+            `keras_hub.models.CausalLM`, the next token of each token, and
+            weights that are 1 where this is the value, and 0 elsewhere.
         """
         tokens = self.inputs_of(facts)
         labels = self.first_value + self.values_of(facts)[:, None]

@@ -12,9 +12,9 @@ from keras_pkm.runs.user_error import UserError
 from keras_pkm.text.special_tokens import unknown_ids
 from training.facts.fact_layouts import lay_out
 
-#: How a fact is asked for.
+#: The default wording of a fact.
 TEMPLATE = "{subject} {relation} {value}"
-# A tokenizer's words at a time.
+# Number of texts that are tokenized at a time.
 _ROWS = 4096
 
 
@@ -23,10 +23,10 @@ class Fact:
     """A fact as text.
 
     Attributes:
-        subject: What it is about.
-        relation: What it says of the subject; may be empty.
-        value: What a model has to know.
-        place: Where it stands, such as "facts.tsv, line 3", for errors.
+        subject: The thing that the fact is about.
+        relation: The property of the subject; may be empty.
+        value: The value of that property, which a model has to know.
+        place: The source of the fact, such as "facts.tsv, line 3", for errors.
     """
 
     subject: str
@@ -36,34 +36,34 @@ class Fact:
 
     @property
     def text(self) -> str:
-        """All of it."""
+        """The text of the whole fact."""
         return f"{self.subject} {self.relation} {self.value}"
 
 
 class TextFacts:
     """Facts as text, for language models.
 
-    An input is `[CLS] subject relation [MASK]×n [SEP]`, where the value has `n`
-    tokens, which are all masked together. A causal model reads the subject and
-    the relation, and predicts the value token by token. A fact is known if all
-    are right.
+    An input is `[CLS] subject relation [MASK]×n [SEP]`: all `n` tokens of the
+    value are masked together. A causal model reads the subject and the
+    relation, and predicts the value token by token. A fact is known if all
+    tokens of its value are right.
 
     Args:
         facts: sequence of `Fact`, at least one.
-        tokenizer: That of a BERT, DistilBERT, RoBERTa or GPT-2 of keras-hub.
-        template: str. The text of a fact, in which `{subject}` and
-            `{relation}`, and behind them `{value}`, stand for its parts.
+        tokenizer: A BERT, DistilBERT, RoBERTa or GPT-2 tokenizer of keras-hub.
+        template: str. The wording of a fact, with `{subject}` and
+            `{relation}`, followed by `{value}`, in the place of its parts.
             Defaults to `"{subject} {relation} {value}"`.
-        longest: int or None. The most tokens of an input. Defaults to `None`,
-            as many as there are.
+        longest: int or None. The maximum number of tokens of an input. Defaults
+            to `None`: no limit.
 
     Raises:
-        UserError: a part of a fact has no known token, two facts with the same
-            tokens have different values, one is too long, or the template
-            lacks a part.
+        UserError: a part of a fact has an unknown token or none, two facts with
+            the same tokens have different values, a fact is too long, or the
+            template lacks a part.
     """
 
-    # How much information they are, nobody knows.
+    # The information content is unknown.
     bits = None
 
     def __init__(
@@ -76,7 +76,7 @@ class TextFacts:
         self.num_facts = len(facts)
         self.vocabulary_size = tokenizer.vocabulary_size()
         before, after = _split(template)
-        # Byte pairs tell a word at the beginning from one behind a space.
+        # For byte pairs, a word at the start differs from one after a space.
         space = " " if before.endswith(" ") else ""
         questions = _tokenize(
             tokenizer, [_fill(before, fact).rstrip() for fact in facts]
@@ -103,10 +103,10 @@ class TextFacts:
             facts: int64 tensor of shape `(batch,)`, their indices.
 
         Returns:
-            Features as `keras_hub.models.BertMaskedLM` or `CausalLM` takes
-            them; the ids of the values' tokens, int32 `(batch, most tokens of
-            a value)`, or of a causal model those of all next tokens; and
-            weights of the same shape, 1 where a token of the value is.
+            A tuple of three: the features for `keras_hub.models.BertMaskedLM`
+            or `CausalLM`; the labels, int32: for a masked-LM task the ids of
+            the values' tokens, for a causal model those of all next tokens;
+            and weights of the same shape, 1 at the tokens of a value.
         """
         features, labels, weights = keras.tree.map_structure(
             lambda array: tf.gather(array, facts),
@@ -116,18 +116,18 @@ class TextFacts:
 
 
 def _split(template):
-    """What stands before the value, and behind it."""
+    """The text before the value, and the text after it."""
     parts = template.split("{value}")
     if len(parts) != 2 or parts[0].count("{subject}") != 1:
         raise UserError(
-            "--template must have {subject}, and behind it {value}, each once, "
+            "--template must have {subject}, and after it {value}, each once, "
             f"received {template!r}: pass one such as {TEMPLATE!r}"
         )
     return parts
 
 
 def _fill(text, fact):
-    # Not by `format`: a template may have other braces.
+    # Not with `format`: a template may contain other braces.
     text = text.replace("{subject}", fact.subject)
     return text.replace("{relation}", fact.relation)
 
@@ -157,7 +157,7 @@ def _check(facts, questions, values, tokenizer):
         earlier = first.setdefault(tuple(question), fact)
         if earlier.value != fact.value:
             raise UserError(
-                f"{fact.place}: a subject must have one value of a relation, "
+                f"{fact.place}: a subject must have one value for a relation, "
                 f"but {fact.subject!r} has {fact.value!r} here, and "
                 f"{earlier.value!r} in {earlier.place} "
                 f"({earlier.subject!r}; upper and lower case, and accents, "

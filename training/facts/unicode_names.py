@@ -1,16 +1,16 @@
-"""The names of Unicode's characters, which Python knows: real facts."""
+"""The names of Unicode's characters, as real facts that Python knows."""
 
 import sys
 import unicodedata
 
 from training.facts.text_facts import Fact
 
-# Names of these follow from their numbers, as do those that end with them.
+# These names follow from the code point, like names that end with it.
 _COMPUTED = "HANGUL SYLLABLE "
 
 
 def unicode_names() -> list[Fact]:
-    """Returns the names of all characters that have one of their own.
+    """Returns the names of all characters with individual names.
 
     Subjects are code points as hexadecimal digits; there is no relation.
     """

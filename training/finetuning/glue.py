@@ -19,13 +19,13 @@ class GlueFinetuning:
     Args:
         recipe: `FinetuningRecipe`, with all defaults filled in.
         pretrained: `PretrainedModel`.
-        bad_rows: takes rows that cannot be used.
+        bad_rows: `BadRows` that collects rows that cannot be used.
 
     Attributes:
         train: `Labelled`, to train on.
-        decides: The figure that says which epoch is best.
-        baseline: What the most frequent class gives, for each figure.
-        preprocessor: What users of the model need.
+        decides: The name of the figure that decides which epoch is best.
+        baseline: The figures of always predicting the most frequent class.
+        preprocessor: The preprocessor that is saved with the model.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class GlueFinetuning:
         }
 
     def build(self, backbone: keras_hub.models.Backbone) -> keras.Model:
-        """Returns a task with a fresh head."""
+        """Returns a task with a new head."""
         return self._family.classifier(
             backbone,
             num_classes=len(self._task.labels),
@@ -78,7 +78,7 @@ class GlueFinetuning:
     def compile(
         self, task: keras.Model, optimizer: keras.optimizers.Optimizer
     ) -> None:
-        """Gives a task its loss and metric."""
+        """Compiles a task with its loss and metric."""
         if self._task.metric == "accuracy":
             metric = keras.metrics.SparseCategoricalAccuracy(name="accuracy")
         else:

@@ -1,4 +1,4 @@
-"""What fine-tuning needs to know of a kind of task."""
+"""The interface between fine-tuning and a kind of task."""
 
 import dataclasses
 from typing import Protocol
@@ -11,11 +11,11 @@ from training.batches.labelled import Labelled
 
 @dataclasses.dataclass(frozen=True)
 class Evaluated:
-    """The figures of an evaluation on dev sets, and what the model said.
+    """The figures of an evaluation on dev sets, and the model's answers.
 
     Attributes:
         figures: dict of floats from 0 to 1, or losses.
-        files: dict from names of files to their text.
+        files: dict from the names of files to write to their text.
     """
 
     figures: dict[str, float]
@@ -27,9 +27,9 @@ class FinetuningKind(Protocol):
 
     Attributes:
         train: `Labelled`, to train on.
-        decides: The figure that says which epoch is best.
-        baseline: What the most frequent class gives, for each figure.
-        preprocessor: The preprocessor that users of the model need.
+        decides: The name of the figure that decides which epoch is best.
+        baseline: The figures of always predicting the most frequent class.
+        preprocessor: The preprocessor that is saved with the model.
     """
 
     train: Labelled
@@ -38,12 +38,12 @@ class FinetuningKind(Protocol):
     preprocessor: keras_hub.models.Preprocessor
 
     def build(self, backbone: keras_hub.models.Backbone) -> keras.Model:
-        """Returns a task with a fresh head."""
+        """Returns a task with a new head."""
 
     def compile(
         self, task: keras.Model, optimizer: keras.optimizers.Optimizer
     ) -> None:
-        """Gives a task its loss and metrics."""
+        """Compiles a task with its loss and metrics."""
 
     def evaluate(self, task: keras.Model) -> Evaluated:
         """Returns the figures of all dev sets, from 0 to 1."""

@@ -11,7 +11,7 @@ from training.tasks.bad_rows import BadRows
 def open_task(
     recipe: FinetuningRecipe, pretrained: PretrainedModel
 ) -> FinetuningKind:
-    """Reads a task's data, and lists the rows that are left out.
+    """Reads a task's data, and reports the rows that are skipped.
 
     Args:
         recipe: `FinetuningRecipe`, with all defaults filled in.

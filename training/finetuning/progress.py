@@ -1,4 +1,4 @@
-"""What the checkpoints of a fine-tuning seed keep."""
+"""The progress of a seed of fine-tuning, for checkpoints."""
 
 import dataclasses
 
@@ -7,7 +7,7 @@ from training.fitting.progress import Progress
 
 @dataclasses.dataclass
 class SeedProgress(Progress):
-    """The figures of a seed so far, which `EvaluateDevSets` alone changes.
+    """The figures of a seed so far; only `EvaluateDevSets` changes them.
 
     Attributes:
         epochs: The figures after each epoch.

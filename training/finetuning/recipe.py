@@ -1,6 +1,6 @@
-"""What a fine-tuning run consists of, as data.
+"""The settings of a fine-tuning run.
 
-The command line has one flag for each field, whose help is the comment above.
+The command line has one flag for each field; the comment above is its help.
 """
 
 import dataclasses
@@ -14,112 +14,117 @@ SQUAD = "squad"
 
 @dataclasses.dataclass(frozen=True)
 class FinetuningRecipe:
-    """Fine-tune a pretrained model on a task of the paper.
+    """Fine-tune a pretrained model on one of the paper's tasks.
 
-    Prints the dev sets' figures, over some seeds, beside the paper's. Sections
-    and tables are those of Kim and Jung, "Large Product Key Memory for
-    Pretrained Language Models" (2020).
+    Prints the figures on the dev sets, over one or more seeds, beside the
+    paper's. Section and table numbers refer to Kim and Jung, "Large Product
+    Key Memory for Pretrained Language Models" (2020).
 
-    --verbose shows the messages of TensorFlow, too.
+    --verbose also shows the messages of TensorFlow.
     """
 
-    # The task.
+    # The task to fine-tune on.
     task: Literal["sst2", "cola", "mnli", "qqp", "qnli", "squad"]
-    # What to fine-tune: the directory of a pretraining run, a preset, local or
-    # KerasHub's, or a local directory of transformers.
+    # The model to fine-tune: the directory of a pretraining run, a preset
+    # (local or KerasHub's), or a local directory of transformers.
     model: str
-    # Take the model's sizes and tokens, but fresh weights: what pretraining is
-    # to be compared with.
+    # Use the model's sizes and vocabulary, but random initial weights, as a
+    # baseline without pretraining.
     from_scratch: bool = False
 
     # --- Data ---
 
-    # GLUE's directory of TSV files, that of SQuAD's JSON files, or tfds.
+    # The directory of GLUE's TSV files, the directory of SQuAD's JSON files, or
+    # tfds.
     data: str = "tfds"
     # Directory of prepared tfds data. With it nothing is downloaded.
     data_dir: str | None = None
-    # Leave out rows that cannot be used, and list them, instead of ending.
+    # Skip rows that cannot be used and list them, instead of stopping with an
+    # error.
     skip_bad_rows: bool = False
-    # Tokens of an input. Default: 128 for GLUE, 384 for SQuAD, and at most what
-    # the model can take.
+    # Number of tokens of an input. Default: 128 for GLUE, 384 for SQuAD, but no
+    # more than the model takes.
     sequence_length: int | None = None
-    # Tokens from one window of a paragraph to the next (SQuAD).
+    # Number of tokens between the starts of two windows of a paragraph (SQuAD).
     stride: int = 128
-    # The most tokens of an answer (SQuAD).
+    # Maximum number of tokens of an answer (SQuAD).
     answer_length: int = 30
-    # Use only so many training examples, the first ones.
+    # Use only this number of training examples, from the beginning.
     limit: int | None = None
 
     # --- Memory ---
 
-    # Memory to add to a plain model: resm beside the feed-forward networks, pkm
-    # in their place (section 3.2).
+    # Memory to add to a plain model: resm adds it beside the feed-forward
+    # network, pkm replaces the network (section 3.2).
     memory_block: Literal["resm", "pkm"] | None = None
-    # The layers to add it to, counted from 1 (section 4.1).
+    # The layers to add memory to, counted from 1 (section 4.1).
     memory_layers: tuple[int, ...] = ()
-    # Sub-keys of each half of an added memory, which has the square in slots.
+    # Number of sub-keys for each half of a query of an added memory. The number
+    # of slots is its square.
     num_sub_keys: int = 512
-    # Heads of an added memory.
+    # Number of heads of an added memory.
     memory_heads: int = 4
-    # Slots that a head of an added memory reads.
+    # Number of slots that each head of an added memory reads.
     memory_top_k: int = 32
     # Width of a query of an added memory.
     memory_key_dim: int = 256
-    # Parts of all memories that stay as they are (table 5).
+    # Parts of all memories to freeze (table 5).
     freeze: tuple[Literal["values", "keys", "queries"], ...] = ()
 
     # --- Schedule ---
 
-    # Passes over the training set. Default: 10 for GLUE, 3 for SQuAD.
+    # Number of passes over the training set. Default: 10 for GLUE, 3 for SQuAD.
     epochs: int | None = None
-    # Examples in a batch, over all devices. (The paper does not say.)
+    # Number of examples in a batch, over all devices. (The paper does not say.)
     batch_size: int = 32
-    # Put examples of about the same length into a batch: less padding, so much
-    # faster where lengths differ, but other batches.
+    # Put examples of similar length into the same batch. There is less padding,
+    # which is much faster if lengths vary, but the batches are different.
     group_by_length: bool = False
     # Peak learning rate. Default: 2e-5 for GLUE, 5e-5 for SQuAD.
     learning_rate: float | None = None
-    # Peak learning rate of the memory values. Default: ten times the other.
-    # (The paper does not say.)
+    # Peak learning rate of the memory values. Default: ten times
+    # --learning-rate. (The paper does not say.)
     memory_learning_rate: float | None = None
-    # Share of the steps in which the rates rise; then they fall to zero.
+    # Share of the steps during which the rates rise; after that they fall to
+    # zero.
     warmup_ratio: float = 0.06
-    # Decoupled weight decay; not of memory values, biases and norms. Default:
-    # 0.1 for GLUE, 0.01 for SQuAD.
+    # Decoupled weight decay, except of memory values, biases and norms.
+    # Default: 0.1 for GLUE, 0.01 for SQuAD.
     weight_decay: float | None = None
     # Dropout of the encoder.
     dropout: float = 0.1
-    # Clip the norm of all gradients together.
+    # Maximum norm of all gradients together.
     clip_norm: float | None = 1.0
-    # Runs that differ by their seed alone: of the head's first weights, dropout
-    # and the examples' order. The paper has five.
+    # Number of seeds to fine-tune with. The seed decides on the head's initial
+    # weights, dropout and the order of the examples. The paper has five.
     seeds: int = 1
-    # The first of them.
+    # The first seed.
     seed: int = 0
 
     # --- Machine and run ---
 
-    # default: one device. mirrored: all GPUs; without a GPU, logical CPU
-    # devices.
+    # default uses one device; mirrored uses all GPUs or, without a GPU, logical
+    # CPU devices.
     strategy: Literal["default", "mirrored"] = "default"
-    # Devices of the mirrored strategy. Default: all GPUs, or two logical CPU
-    # devices.
+    # Number of devices of the mirrored strategy. Default: all GPUs, or two
+    # logical CPU devices.
     devices: int | None = None
     precision: Literal["float32", "mixed_float16", "mixed_bfloat16"] | None = (
         None
     )
-    """Dtype policy. Default: float32; with mirrored mixed_bfloat16, or
-    mixed_float16 on GPUs without it."""
-    # Directory to write: new, empty, or that of an unfinished run. Default:
-    # runs/TASK-TIME.
+    """Dtype policy. Default: float32 with --strategy default; otherwise
+    mixed_bfloat16, or mixed_float16 on GPUs without bfloat16."""
+    # Directory to write: new, empty, or with an unfinished run to resume.
+    # Default: runs/TASK-TIME.
     run_dir: str | None = None
-    # Go on where --run-dir holds an unfinished run of the same recipe.
+    # Resume the unfinished run in --run-dir, which must have the same recipe.
     resume: bool = True
-    # Steps between checkpoints. There is also one after each epoch.
+    # Number of steps between checkpoints. There is also one after each epoch.
     checkpoint_every: int = 1000
-    # So many steps in a row whose loss or gradient is not finite end the run.
+    # End the run after this number of steps in a row with a loss or gradient
+    # that is not finite.
     max_skipped_steps: int = 3
-    # Make all ops deterministic, at some cost on GPUs.
+    # Make all operations deterministic, at some cost on GPUs.
     deterministic: bool = False
 
     @property
@@ -133,10 +138,10 @@ class FinetuningRecipe:
         return GLUE[self.task]
 
     def with_defaults(self, longest: int) -> "FinetuningRecipe":
-        """Returns the recipe with the paper's settings where none is given.
+        """Returns the recipe with the paper's settings for unset fields.
 
         Args:
-            longest: The most tokens that the model takes.
+            longest: The maximum number of tokens that the model takes.
         """
         length, epochs, rate, decay = (
             (384, 3, 5e-5, 0.01) if self.is_squad else (128, 10, 2e-5, 0.1)
@@ -160,7 +165,7 @@ class FinetuningRecipe:
         return recipe
 
     def added_memory(self) -> dict | None:
-        """Returns the arguments that give a plain model memory, if asked."""
+        """Returns the arguments for adding memory, or `None` for no memory."""
         if not self.memory_layers:
             return None
         return {

@@ -1,4 +1,4 @@
-"""Finds what is impossible in a recipe before anything is written."""
+"""Checks a recipe before anything is written."""
 
 from keras_pkm.runs.user_error import UserError
 from training.commands.recipe_checks import check_above_0
@@ -18,8 +18,8 @@ def check_recipe(recipe: FinetuningRecipe, pretrained: PretrainedModel) -> None:
         pretrained: `PretrainedModel`.
 
     Raises:
-        UserError: a number is out of range, or the model lacks what a flag
-            speaks of.
+        UserError: a number is out of range, or the model lacks a part that a
+            flag needs.
     """
     check_numbers(
         recipe,

@@ -17,7 +17,7 @@ def make_results(
     run: RunDirectory,
     seeds: dict[int, dict],
 ) -> dict:
-    """Returns what a run has found, as JSON takes it.
+    """Returns the results of a run, serializable as JSON.
 
     Args:
         recipe: `FinetuningRecipe`, with all defaults filled in.
@@ -48,11 +48,11 @@ def make_results(
 
 
 def summarize(seeds: dict) -> dict[str, dict[str, float]]:
-    """Returns median, least and largest of each figure over the seeds.
+    """Returns median, smallest and largest of each figure over the seeds.
 
     Args:
-        seeds: For each seed `"epochs"`, the figures after each, and `"best"`,
-            the number of the one that counts.
+        seeds: For each seed, a dict of `"epochs"`, the figures after each
+            epoch, and `"best"`, the number of the best epoch.
     """
     best = [_best_figures(run) for run in seeds.values()]
     return {
@@ -70,7 +70,7 @@ def best_seed(seeds: dict, decides: str) -> int:
     """Returns the seed whose best epoch has the largest figure of that name.
 
     Args:
-        seeds: As of `summarize`.
+        seeds: As for `summarize`.
         decides: The name of a figure.
     """
     return max(seeds, key=lambda seed: _best_figures(seeds[seed])[decides])
@@ -118,9 +118,9 @@ def _explanation(results):
 
 
 def percent(figures: dict[str, float]) -> str:
-    """Returns the median of some seeds, with the least and the largest.
+    """Returns the median over seeds, with the smallest and the largest figure.
 
-    These are left out where they are the same, as of one seed.
+    The range is left out if both are the same, as with a single seed.
     """
     median, low, high = (
         f"{100 * figures[name]:.1f}" for name in ("median", "min", "max")
@@ -129,5 +129,5 @@ def percent(figures: dict[str, float]) -> str:
 
 
 def metric_title(name: str) -> str:
-    """Returns how tables call a metric."""
+    """Returns the name of a metric in tables."""
     return name.replace("matthews_correlation", "Matthews correlation")

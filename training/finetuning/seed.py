@@ -32,20 +32,20 @@ def train_seed(
     seed: int,
     directory: SeedDirectory,
 ) -> dict:
-    """Fine-tunes with one seed, or goes on with it.
+    """Fine-tunes with one seed, or resumes it.
 
     Args:
         recipe: `FinetuningRecipe`, with all defaults filled in.
         pretrained: `PretrainedModel`.
         kind: The task: its data, head and figures.
         strategy: `tf.distribute.Strategy`.
-        signals: `Signals` that may end it before.
+        signals: `Signals` that may end it early.
         seed: The seed.
         directory: The `SeedDirectory` to write.
 
     Returns:
-        A dict with `"epochs"`, the figures after each, and `"best"`, the number
-        of the best one, counted from 1.
+        A dict with `"epochs"`, the figures after each epoch, and `"best"`, the
+        number of the best epoch, counted from 1.
     """
     steps_per_epoch = max(1, len(kind.train) // recipe.batch_size)
     steps = recipe.epochs * steps_per_epoch
@@ -74,13 +74,13 @@ def train_seed(
     if checkpoint.latest:
         checkpoint.restore(task)
         print(
-            f"Seed {seed} goes on after {checkpoint.step:,} of {steps:,} steps"
+            f"Seed {seed} resumes after {checkpoint.step:,} of {steps:,} steps"
         )
     elif directory.best.exists():
         raise RunError(
             f"the run in '{directory.root}' has a best model, but none of its "
             f"checkpoints is left in '{directory.checkpoints}': put back a "
-            "copy of them, or begin anew with another --run-dir"
+            "copy of them, or start over with another --run-dir"
         )
     else:
         print(f"Seed {seed}: {steps:,} steps")
@@ -111,7 +111,7 @@ def train_seed(
 def copy_backbone(
     recipe: FinetuningRecipe, pretrained: PretrainedModel
 ) -> keras_hub.models.Backbone:
-    """Builds a backbone like the pretrained one, as the recipe has it."""
+    """Builds a copy of the pretrained backbone with the recipe's settings."""
     backbone = pretrained.backbone
     config = {
         **backbone.get_config(),
@@ -137,7 +137,7 @@ class EvaluateDevSets(keras.callbacks.Callback):
     Args:
         checkpoint: `TrainingCheckpoint` whose `state` is a `SeedProgress`.
         kind: The task.
-        directory: The `SeedDirectory` of the best model and its answers.
+        directory: The `SeedDirectory` for the best model and its answers.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Fine-tunes with one seed after the other, those that are not yet done."""
+"""Fine-tunes with one seed after another."""
 
 import tensorflow as tf
 
@@ -21,13 +21,13 @@ def train_seeds(
     signals: Signals,
     run: RunDirectory,
 ) -> dict[int, dict]:
-    """Fine-tunes with all seeds of a recipe.
+    """Fine-tunes with all seeds of a recipe that are not yet done.
 
     Args: those of `training.finetuning.seed.train_seed`, and `run`, the
-        directory of all.
+        directory of the whole run.
 
     Returns:
-        By the seed, the figures of `train_seed`.
+        The figures of `train_seed`, by seed.
     """
     print(
         f"{run.root}: {recipe.task}, {len(kind.train):,} rows to train on, "

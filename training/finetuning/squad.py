@@ -27,7 +27,7 @@ from training.text.offset_tokenizer import make_offset_tokenizer
 class SquadFinetuning:
     """SQuAD as a kind of fine-tuning.
 
-    Args and attributes: as of `training.finetuning.glue.GlueFinetuning`.
+    Args and attributes: see `training.finetuning.glue.GlueFinetuning`.
     """
 
     decides = "dev F1"
@@ -70,21 +70,21 @@ class SquadFinetuning:
         )
 
     def build(self, backbone: keras_hub.models.Backbone) -> keras.Model:
-        """Returns a task with a fresh head."""
+        """Returns a task with a new head."""
         freeze_pooler(backbone)
         return self._family.answerer(backbone)
 
     def compile(
         self, task: keras.Model, optimizer: keras.optimizers.Optimizer
     ) -> None:
-        """Gives a task its loss."""
+        """Compiles a task with its loss."""
         task.compile(optimizer, metrics=None, jit_compile=False)
 
     def evaluate(self, task: keras.Model) -> Evaluated:
         """Returns exact match and F1, from 0 to 1, and the answers.
 
-        Their files are `predictions.json` in the format of SQuAD's own script,
-        and `nbest_predictions.json`.
+        The files of answers are `predictions.json`, in the format of SQuAD's
+        own script, and `nbest_predictions.json`.
         """
         batches = dev_batches(self._dev_data, batch_size=self._batch_size)
         logits = task.predict(batches.map(lambda x, *_: x), verbose=0)
@@ -113,7 +113,7 @@ class SquadFinetuning:
 
 
 def _labelled(windows: Windows, names) -> Labelled:
-    """The windows as inputs of a backbone, and its labels."""
+    """Returns windows as inputs and labels of a task."""
     return Labelled(
         {name: getattr(windows, name) for name in names},
         {

@@ -1,4 +1,4 @@
-"""The figures of each epoch, as a CSV file that a resumed run goes on with."""
+"""Logs the figures of each epoch in a CSV file, also in resumed runs."""
 
 import csv
 import pathlib
@@ -9,12 +9,12 @@ import keras
 class EpochLog(keras.callbacks.Callback):
     """Adds a row with the figures of each epoch to a CSV file.
 
-    The first row decides on the columns, also of a run that goes on. (Keras'
-    own `CSVLogger` takes those of the first epoch after the restart, without a
-    header: they may be others, and all values are in the wrong columns then.)
+    The first row defines the columns, also after a run is resumed. (Keras' own
+    `CSVLogger` uses the columns of the first epoch after the restart, without a
+    header. If they are different, values end up in the wrong columns.)
 
     Args:
-        path: of the file, to which rows are added.
+        path: path of the file, to which rows are added.
     """
 
     def __init__(self, path: pathlib.Path):

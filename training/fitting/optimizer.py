@@ -1,4 +1,4 @@
-"""The optimizer of all commands that train, from the numbers of a recipe."""
+"""Makes the optimizer of all commands that train."""
 
 from typing import Literal
 
@@ -26,14 +26,15 @@ def make_optimizer(
 
     Args:
         learning_rate: Peak rate of everything but the memory values.
-        memory_learning_rate: Rate of the memory values; a peak, if linear.
-        memory_schedule: Whether that rate is constant, or follows the other.
-        steps: Steps of the schedule.
-        warmup_ratio: Share of the steps in which rates rise.
-        weight_decay: Decoupled; not of values, biases and norms.
+        memory_learning_rate: Rate of the memory values; the peak if linear.
+        memory_schedule: `"constant"`, or `"linear"` like the other rate.
+        steps: Number of steps of the schedule.
+        warmup_ratio: Share of the steps during which rates rise.
+        weight_decay: Decoupled weight decay, except of values, biases and
+            norms.
         clip_norm: Largest norm of all gradients together.
         trains_values: Whether the model has memory values to train.
-        scales_loss: Whether to scale the loss, as float16 needs it.
+        scales_loss: Whether to scale the loss, which float16 needs.
         reduction: How replicas sum the gradients of the values.
     """
 

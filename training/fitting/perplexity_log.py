@@ -1,4 +1,4 @@
-"""Perplexity while a model trains, step by step: how training begins."""
+"""Logs the training perplexity step by step."""
 
 import csv
 import math
@@ -9,16 +9,17 @@ import keras
 
 
 class PerplexityLog(keras.callbacks.Callback):
-    """Writes the training perplexity of every so many steps to a CSV file.
+    """Writes the training perplexity to a CSV file, at regular intervals.
 
-    Keras logs means since the epoch began, in which a steep start is lost: this
-    takes them apart again. Batches count alike, although some have a few masked
-    tokens more than others.
+    Keras logs means since the start of the epoch, which hide a steep start.
+    This callback computes the mean of each interval from them. All batches
+    count alike, although some have a few more masked tokens than others.
 
     Args:
-        path: of the file, to which rows are added.
-        every: int. Steps of a row. Each of the first `every` steps has its own.
-        count: callable that returns how many steps have been done.
+        path: path of the file, to which rows are added.
+        every: int. Number of steps of a row. Each of the first `every` steps
+            has a separate row.
+        count: callable that returns the number of steps done.
     """
 
     def __init__(
@@ -32,7 +33,7 @@ class PerplexityLog(keras.callbacks.Callback):
         self._begin()
 
     def _begin(self):
-        # Batches of the epoch, those in rows, and the sum of their losses.
+        # Batches of the epoch, batches covered by rows, sum of their losses.
         self._batches, self._done, self._sum = 0, 0, 0.0
 
     def on_epoch_begin(self, epoch: int, logs: dict | None = None) -> None:

@@ -1,16 +1,17 @@
-"""What a checkpoint keeps besides the model, the optimizer and the step."""
+"""The state that checkpoints keep beside model, optimizer and step."""
 
 import dataclasses
 
 
 @dataclasses.dataclass
 class Progress:
-    """What all commands that train keep; each command adds its own fields.
+    """The progress of a run; each command adds its own fields.
 
-    Checkpoints store the fields as JSON, by their names.
+    Checkpoints store the fields as JSON, by name.
 
     Attributes:
-        skipped_steps: Steps whose loss or gradient was not finite so far.
+        skipped_steps: Number of steps so far whose loss or gradient was not
+            finite.
     """
 
     skipped_steps: int = 0

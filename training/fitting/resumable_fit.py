@@ -1,4 +1,4 @@
-"""A fit that goes on where a checkpoint stands, in the middle of an epoch."""
+"""A fit that resumes from a checkpoint, even in the middle of an epoch."""
 
 import sys
 import time
@@ -28,27 +28,28 @@ def resumable_fit(
 ) -> None:
     """Trains a compiled model to the end.
 
-    Callbacks run in this order: skipped steps are counted first, so that no
-    checkpoint is written in a series of them. Then come the command's own
-    callbacks, which may change the checkpoint's `state`, then the checkpoint,
-    which saves it. A signal is answered last, after everything was saved.
+    Callbacks run in this order. Skipped steps are counted first, so that no
+    checkpoint is written during a series of them. Then come the command's own
+    callbacks, which may change the checkpoint's `state`; then the checkpoint,
+    which saves it. Signals are handled last, after everything has been saved.
 
     Args:
-        model: The compiled model, as `checkpoint` has restored it.
+        model: The compiled model, restored by `checkpoint`.
         batches: Function of a first step and a number of steps, which returns
-            their batches.
-        steps: Steps in all, a multiple of `steps_per_epoch`.
-        steps_per_epoch: Steps from one evaluation to the next.
+            the batches of these steps.
+        steps: The total number of steps, a multiple of `steps_per_epoch`.
+        steps_per_epoch: Number of steps between two evaluations.
         checkpoint: `TrainingCheckpoint`; `checkpoint.step` steps are done. Its
             `state` is a `Progress`.
-        signals: `Signals` that may end the fit before, after a step.
+        signals: `Signals` that may end the fit early, after a step.
         callbacks: The command's own callbacks.
-        max_skipped_steps: Skipped steps in a row that end the run, or `None`.
+        max_skipped_steps: Number of skipped steps in a row that ends the run,
+            or `None`.
         prints: Whether this process shows progress.
 
     Raises:
         Interrupted: a signal has come; a checkpoint is written.
-        RunError: steps are skipped one after the other.
+        RunError: too many steps in a row were skipped.
     """
     in_order = [
         SkippedStepsOfRun(checkpoint, max_skipped_steps),
@@ -56,7 +57,7 @@ def resumable_fit(
         checkpoint,
         StopOnSignal(checkpoint, signals),
     ]
-    # Progress bars that redraw themselves are for terminals.
+    # Only terminals can redraw a progress bar.
     verbose = (1 if sys.stdout.isatty() else 2) if prints else 0
 
     def fit(first_epoch, last_epoch, steps_of_epoch):

@@ -1,4 +1,4 @@
-"""Two figures of all memories in the progress line, instead of nine of each."""
+"""Shortens the memories' figures in the progress line to two."""
 
 import re
 import statistics
@@ -6,15 +6,15 @@ import statistics
 import keras
 
 _FIGURE = re.compile(r"memory_\d+_(\w+)")
-# What Keras prints of them: the share of slots that are the best of a head at
-# some token, and that of slots which were so at an earlier evaluation only.
+# The figures that Keras prints: the share of slots that are a head's best slot,
+# and the share of slots that were so only at an earlier evaluation.
 _SHOWN = {"top1_mu": "memory_top1_used", "stale": "memory_stale"}
 
 
 class ShortProgress(keras.callbacks.Callback):
     """Replaces the memories' figures in the logs by two means over memories.
 
-    Keras' progress line comes after all callbacks: put this one behind those
+    Keras prints its progress line after all callbacks. Put this one after those
     that write all figures to files.
     """
 

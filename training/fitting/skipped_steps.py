@@ -1,4 +1,4 @@
-"""Skipped steps of a run, which checkpoints count and keep out."""
+"""Counts the skipped steps of a run, and pauses checkpoints during them."""
 
 from keras_pkm.callbacks import SkippedSteps
 from keras_pkm.callbacks import TrainingCheckpoint
@@ -6,17 +6,18 @@ from keras_pkm.runs.user_error import RunError
 
 
 class SkippedStepsOfRun(SkippedSteps):
-    """Counts the skipped steps of a run, from its first start on.
+    """Counts the skipped steps of a run since its first start.
 
-    The count goes into the logs of the epoch as `skipped_steps`, unless it is
-    zero, as it should be without loss scaling. As long as steps are skipped, no
-    checkpoint is written: that before them is kept.
+    The count goes into the logs of the epoch as `skipped_steps`. With a `limit`
+    it is left out while it is zero. While steps are being skipped, no
+    checkpoint is written, so that the last one is from before them.
 
     Args:
         checkpoint: `TrainingCheckpoint` whose `state` is a `Progress`. It comes
             after this callback.
-        limit: int or None. So many in a row raise `RunError`. `None`, for
-            loss scaling, where they are usual: never.
+        limit: int or None. The number of skipped steps in a row that raises
+            `RunError`. `None` never raises one: with loss scaling a few skipped
+            steps are normal.
     """
 
     def __init__(self, checkpoint: TrainingCheckpoint, limit: int | None):
@@ -24,8 +25,8 @@ class SkippedStepsOfRun(SkippedSteps):
         self.checkpoint = checkpoint
 
     def on_train_begin(self, logs: dict | None = None) -> None:
-        # A run that goes on within an epoch has two fits: the series, if
-        # there is one, does not end between them.
+        # A run that is resumed within an epoch has two fits. A series of
+        # skipped steps does not end between them.
         in_a_row = self.in_a_row
         super().on_train_begin(logs)
         self.in_a_row = in_a_row

@@ -1,4 +1,4 @@
-"""Ends a run, after the step in which a signal came."""
+"""Ends a run after the step in which a signal came."""
 
 import keras
 
@@ -17,7 +17,7 @@ class StopOnSignal(keras.callbacks.Callback):
         signals: `Signals` that may have come.
 
     Raises:
-        Interrupted: one has come.
+        Interrupted: a signal has come.
     """
 
     def __init__(self, checkpoint: TrainingCheckpoint, signals: Signals):

@@ -1,1 +1,1 @@
-"""Compares ways to teach a model: what each learns, and what it forgets."""
+"""Compares teaching methods: what models learn, and what they forget."""

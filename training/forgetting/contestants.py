@@ -1,4 +1,4 @@
-"""The ways to teach that are compared."""
+"""The teaching methods that are compared."""
 
 import dataclasses
 
@@ -10,12 +10,12 @@ from training.teaching.methods import Rule
 
 @dataclasses.dataclass(frozen=True)
 class Contestant:
-    """A way to teach.
+    """A teaching method.
 
     Attributes:
-        title: What tables call it.
-        method: What is trained.
-        rule: How values are updated where nothing else is trained.
+        title: Its name in tables.
+        method: The weights that are trained.
+        rule: The update rule of memory values, if only these are trained.
     """
 
     title: str
@@ -23,7 +23,7 @@ class Contestant:
     rule: Rule = "adam"
 
     def rates(self, recipe: ForgettingRecipe) -> tuple[float, ...]:
-        """Returns the learning rates that are tried."""
+        """Returns the learning rates to try."""
         if self.method not in OF_MEMORIES:
             return recipe.learning_rates
         if self.rule == "sgd":

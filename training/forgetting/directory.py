@@ -1,4 +1,4 @@
-"""The directory of a comparison of ways to teach: what lies where."""
+"""The directory of a comparison of teaching methods, and its files."""
 
 import pathlib
 
@@ -12,14 +12,14 @@ _RECIPE = "forgetting.json"
 
 
 class ForgettingDirectory(JobDirectory):
-    """Paths of a comparison of ways to teach, under one root.
+    """Paths of a comparison of teaching methods, under one root.
 
-    - `forgetting.json`: what was asked for;
-    - `bases/`: of each seed the model that knows the old facts, what it knows,
-      and how often its slots are read;
-    - `trials/`: of each way and seed what was learned and forgotten, with each
-      learning rate;
-    - `logs/`: what each job printed;
+    - `forgetting.json`: the recipe;
+    - `bases/`: for each seed, the model that knows the old facts, the share of
+      facts that it knows, and how often its slots are read;
+    - `trials/`: for each method and seed, the figures of what was learned and
+      forgotten with each learning rate;
+    - `logs/`: the output of each job;
     - `report.md`, `report.json` and the plot.
 
     Args:
@@ -33,7 +33,7 @@ class ForgettingDirectory(JobDirectory):
         self.numbers = root / "report.json"
 
     def base(self, seed: int) -> pathlib.Path:
-        """Returns the file of what a seed's model knows."""
+        """Returns the file of the figures of a seed's model."""
         return self.bases / f"seed-{seed}.json"
 
     def weights(self, seed: int) -> pathlib.Path:
@@ -41,11 +41,11 @@ class ForgettingDirectory(JobDirectory):
         return self.bases / f"seed-{seed}-weights.npz"
 
     def importance(self, seed: int) -> pathlib.Path:
-        """Returns the file of how often a seed's slots are read."""
+        """Returns the file with the reads of a seed's slots."""
         return self.bases / f"seed-{seed}-importance.npz"
 
     def trial(self, key: str, seed: int) -> pathlib.Path:
-        """Returns the file of a way's figures."""
+        """Returns the file of a method's figures."""
         return self.root / "trials" / f"{key}-seed-{seed}.json"
 
     def plot(self, kind: str) -> pathlib.Path:
@@ -53,7 +53,7 @@ class ForgettingDirectory(JobDirectory):
         return self.root / f"forgetting.{kind}"
 
     def read_recipe(self) -> ForgettingRecipe:
-        """Returns the recipe that the directory is of."""
+        """Returns the recipe of the directory."""
         return recipe_from_json(
             {**read_json(self.recipe, "--out"), "out": self.root},
             ForgettingRecipe,

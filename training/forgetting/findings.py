@@ -1,4 +1,4 @@
-"""What the jobs of a comparison of ways to teach have found, as data."""
+"""Collects the findings of a comparison of teaching methods."""
 
 import statistics
 
@@ -8,13 +8,14 @@ from training.forgetting.recipe import ForgettingRecipe
 
 
 def collect_findings(recipe: ForgettingRecipe) -> dict:
-    """Reads what all jobs have left.
+    """Reads the figures of all jobs.
 
     Returns:
-        A dict as JSON takes it: `"known_before"`, of each seed the share of
-        the old facts, and `"contestants"`. Each of these has `"tried"`, for
-        each learning rate the medians over the seeds and the figures of each
-        seed, and `"best"`, the number of the rate that serves best.
+        A dict, serializable as JSON. `"known_before"` has the share of the old
+        facts that the model of each seed knows, and `"contestants"` a dict for
+        each method: `"tried"`, for each learning rate the medians over the
+        seeds and the figures of each seed; and `"best"`, the index of the best
+        rate.
     """
     directory = ForgettingDirectory(recipe.out)
     contestants = {}
@@ -56,8 +57,8 @@ def _over_seeds(seeds):
 def learned(found: dict) -> float:
     """Returns the share of the new facts that is known.
 
-    Of a text, how far its perplexity has fallen on the way to where it counts
-    as learned.
+    For a text, it is how far its perplexity has fallen towards the value at
+    which the text counts as learned.
     """
     new = found["new"]
     if "facts" in new:
@@ -69,18 +70,18 @@ def learned(found: dict) -> float:
 def kept(found: dict) -> float:
     """Returns the share of the old facts that is still known.
 
-    Of a text, the perplexity before as a share of that after.
+    For a text, it is the perplexity before teaching divided by that after.
     """
     old = found["old"]
     return old["kept"] if "facts" in old else 1 / (1 + old["change"])
 
 
 def merit(tried: dict) -> tuple[bool, float]:
-    """Returns what learning rates are compared by, the best with the highest.
+    """Returns the merit of a learning rate, for comparison; higher is better.
 
-    Neither learning nor keeping alone is any use. A text that has not become
-    as likely as it was to be was not taught yet, however much of the old is
-    kept.
+    Learning without keeping is useless, and so is keeping without learning. A
+    text whose perplexity has not fallen far enough does not count as taught,
+    however much of the old text is kept.
 
     Args:
         tried: The medians of one learning rate.

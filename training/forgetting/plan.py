@@ -1,4 +1,4 @@
-"""The jobs of a comparison of ways to teach."""
+"""The jobs of a comparison of teaching methods."""
 
 import pathlib
 
@@ -11,13 +11,13 @@ from training.forgetting.settings import learn_facts
 from training.forgetting.trial import try_contestant
 
 _BASE = "base"
-# Of a job, in about the same unit.
+# The approximate cost of a job.
 _COST = 90.0
 _COST_OF_A_RATE = 25.0
 
 
 def plan_jobs(recipe: ForgettingRecipe) -> list[Job]:
-    """Returns all jobs, each behind those that it needs."""
+    """Returns all jobs, each after those that it needs."""
     directory = ForgettingDirectory(recipe.out)
 
     def job(key, seed, title, result, needs, cost):
@@ -50,11 +50,11 @@ def plan_jobs(recipe: ForgettingRecipe) -> list[Job]:
 
 
 def run_job(out: pathlib.Path, key: str, seed: int) -> None:
-    """Does one of the jobs of a directory, and writes what it has found.
+    """Runs one of the jobs of a directory, and writes its findings.
 
     Args:
         out: The directory, which contains the recipe.
-        key: The way to teach, or `"base"` for the model that is taught.
+        key: The teaching method, or `"base"` for the model that is taught.
         seed: The seed.
     """
     directory = ForgettingDirectory(out)

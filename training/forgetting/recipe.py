@@ -1,6 +1,6 @@
-"""What a comparison of ways to teach consists of, as data.
+"""The settings of a comparison of teaching methods.
 
-The command line has one flag for each field, whose help is the comment above.
+The command line has one flag for each field; the comment above is its help.
 """
 
 import dataclasses
@@ -16,21 +16,22 @@ from training.commands.recipe_checks import out_of_range
 
 @dataclasses.dataclass(frozen=True)
 class ForgettingRecipe:
-    """Compare ways to teach a model: what it learns, and what it forgets.
+    """Compare teaching methods: what a model learns, and what it forgets.
 
-    Models with a memory learn random facts, and are then taught new ones in a
-    stream of small groups, in each way with several learning rates. With
-    --model it is a run that is taught --text. What is finished is skipped when
-    the command is given again.
+    Models with memory first learn random facts. Each method then teaches them
+    new facts, one small group after another, with several learning rates. With
+    --model, a run of your own is taught --text instead. If the command is
+    repeated, it skips the jobs that are finished.
 
-    --verbose shows the messages of TensorFlow, too.
+    --verbose also shows the messages of TensorFlow.
     """
 
     # Directory of the figures and the report.
     out: pathlib.Path
-    # The ways to compare: all weights, the same with old facts in each batch,
-    # the feed-forward networks, the head, LoRA, the memory's values, and the
-    # most important ones of each batch.
+    # The methods to compare. They train all weights (all), all weights with old
+    # facts in each batch (replay), the feed-forward networks (ffn), the head
+    # (head), LoRA (lora), all values that a batch reads (values-...), or the
+    # values that matter most to a batch (slots-...).
     methods: tuple[
         Literal[
             "all",
@@ -51,54 +52,57 @@ class ForgettingRecipe:
 
     # --- Random facts ---
 
-    # Random facts that the model knows before.
+    # Number of random facts that the model learns first.
     old_facts: int = 10_000
-    # Random facts that it is taught.
+    # Number of random facts that it is then taught.
     new_facts: int = 500
-    # Facts of a group, which are taught together.
+    # Number of facts that are taught together.
     group_size: int = 50
-    # Passes over the old facts, to learn them.
+    # Number of passes over the old facts when they are first learned.
     epochs: int = 40
-    # Seeds of facts and weights. More can be asked for later.
+    # Number of seeds of facts and initial weights. It can be raised later.
     seeds: int = 1
 
     # --- A run instead ---
 
-    # The directory of a pretraining run with a memory.
+    # The directory of a pretraining run with memory.
     model: str | None = None
     # The text that it is taught: files or globs separated by commas.
     text: str | None = None
-    # The text whose perplexity is to stay as it is.
+    # The text on which forgetting is measured.
     keep: str | None = None
-    # Text that the run was trained on, which tells important slots from those
-    # that all text reads. Default: that of the run.
+    # Text that the run was trained on. It shows which slots are specific to the
+    # new text. Default: the run's own training text.
     background: str | None = None
-    # The text counts as learned when its perplexity has fallen to this share.
+    # The text counts as learned once its perplexity has fallen to this share of
+    # what it was.
     fall: float = 0.5
-    # Sequences in a batch.
+    # Number of sequences in a batch.
     batch_size: int = 32
 
     # --- Teaching ---
 
-    # The most steps of a group of facts, or of the text.
+    # Maximum number of steps on a group of facts, or on the text.
     steps: int = 20
-    # Learning rates to try where weights are trained, by Adam.
+    # Learning rates to try for methods that train weights, with Adam.
     learning_rates: tuple[float, ...] = (1e-4, 3e-4, 1e-3, 3e-3, 1e-2)
-    # Learning rates of memory values by Adam.
+    # Learning rates to try for memory values with Adam.
     memory_learning_rates: tuple[float, ...] = (3e-3, 1e-2, 3e-2, 1e-1)
-    # Learning rates of memory values by gradient descent.
+    # Learning rates to try for memory values with gradient descent.
     memory_sgd_rates: tuple[float, ...] = (10.0, 20.0, 50.0, 100.0, 200.0)
-    # Slots of each memory that a batch may change, where these are chosen.
+    # Number of slots of each memory that a batch may change, for the methods
+    # slots-adam and slots-sgd.
     slots: int = 1000
 
     # --- Machine ---
 
-    # Models to teach at the same time. Default: two, if there are two cores.
+    # Number of models to teach in parallel. Default: two, if there are two
+    # cores.
     processes: int | None = None
 
     @property
     def at_once(self) -> int:
-        """How many models are taught at the same time."""
+        """The number of models that are taught in parallel."""
         return self.processes or min(2, os.cpu_count() or 1)
 
     def check(self) -> None:

@@ -1,4 +1,4 @@
-"""The report on a comparison of ways to teach: Markdown, JSON and a plot."""
+"""The report on a comparison of teaching methods: Markdown, JSON, a plot."""
 
 import shlex
 import statistics
@@ -19,8 +19,8 @@ def write_report(recipe: ForgettingRecipe, findings: dict) -> None:
     """Writes `report.md`, `report.json` and the plot.
 
     Args:
-        recipe: Whose jobs have all ended.
-        findings: Those of `training.forgetting.findings.collect_findings`.
+        recipe: A recipe whose jobs have all ended.
+        findings: The result of `training.forgetting.findings.collect_findings`.
     """
     directory = ForgettingDirectory(recipe.out)
     contestants = findings["contestants"].values()

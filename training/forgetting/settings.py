@@ -1,4 +1,4 @@
-"""A trained model, what it is taught, and what it is to keep."""
+"""A trained model, the material to teach, and the material to keep."""
 
 import contextlib
 import dataclasses
@@ -31,21 +31,22 @@ from training.teaching.methods import check_memory
 from training.teaching.open_material import open_material
 from training.teaching.recipe import TeachingRecipe
 
-# With which the models of `training/recall.py` learn facts best.
+# The learning rates with which `training/recall.py`'s models learn facts best.
 _RATES = (2e-3, 3e-2)
 
 
 @dataclasses.dataclass(frozen=True)
 class Setting:
-    """A trained model, what it is taught, and what it is to keep.
+    """A trained model, the material to teach, and the material to keep.
 
     Attributes:
-        load: Returns the model, as it was trained.
-        new: What it is taught.
-        old: What it is to keep.
-        measure_importance: Returns that of its slots, against what it was
-            trained on. Reads some of that text, so only some ways ask for it.
-        batch_size: Of old examples that are replayed.
+        load: Function that returns the trained model.
+        new: The material to teach.
+        old: The material to keep.
+        measure_importance: Function that returns the importance of its slots.
+            It reads some of the training text, so only methods that need it
+            call it.
+        batch_size: Number of old examples that are replayed in a batch.
     """
 
     load: Callable[[], keras.Model]
@@ -60,10 +61,10 @@ def learn_facts(recipe: ForgettingRecipe, seed: int) -> dict:
 
     Args:
         recipe: `ForgettingRecipe`.
-        seed: Of the facts and the first weights.
+        seed: Seed of the facts and of the initial weights.
 
     Returns:
-        What it knows, as JSON takes it.
+        The figures of what it knows, serializable as JSON.
     """
     directory = ForgettingDirectory(recipe.out)
     facts, sizes = _facts(recipe, seed)[0], _sizes(recipe)
@@ -84,7 +85,7 @@ def learn_facts(recipe: ForgettingRecipe, seed: int) -> dict:
     importance = count_background(model, background)
     directory.bases.mkdir(exist_ok=True)
     importance.save(directory.importance(seed))
-    # Not by Keras, which would add the optimizer's moments.
+    # Not with Keras, which would add the optimizer's moments.
     weights = {str(n): each for n, each in enumerate(model.get_weights())}
     write_arrays(directory.weights(seed), weights)
     return {"seed": seed, "steps": steps, "known": float(known.mean())}
@@ -92,12 +93,12 @@ def learn_facts(recipe: ForgettingRecipe, seed: int) -> dict:
 
 @contextlib.contextmanager
 def open_setting(recipe: ForgettingRecipe, seed: int) -> Iterator[Setting]:
-    """Gives what a seed's models are taught, while it is open.
+    """Yields the model and the materials of a seed.
 
     Args:
         recipe: `ForgettingRecipe`.
-        seed: Of random facts, whose model has learned the old ones; of a text
-            that of its masks.
+        seed: Seed of the random facts and of the model that has learned the old
+            ones; for a text, the seed of its masks.
     """
     if recipe.model is None:
         yield _random_facts(recipe, seed)
@@ -126,10 +127,10 @@ def open_setting(recipe: ForgettingRecipe, seed: int) -> Iterator[Setting]:
 
 
 def check_setting(recipe: ForgettingRecipe) -> None:
-    """Checks that there is what the recipe names.
+    """Checks that the recipe's model and materials can be used.
 
     Raises:
-        UserError: there is not.
+        UserError: they cannot.
     """
     if recipe.model is None:
         _facts(recipe, 0)
@@ -139,7 +140,8 @@ def check_setting(recipe: ForgettingRecipe) -> None:
     if any(CONTESTANTS[key].method == "slots" for key in recipe.methods):
         check_background(recipe.model, recipe.background)
     longest = task.backbone.max_sequence_length
-    with open_material(_as_for_one_way(recipe, 0), tokenizer, longest):
+    flags = _as_for_one_way(recipe, 0)
+    with open_material(flags, family, tokenizer, longest):
         pass
 
 
@@ -182,7 +184,7 @@ def _facts(recipe, seed):
 
 
 def _sizes(recipe):
-    # Those of the models that `training/recall.py` compares.
+    # The sizes of the models that `training/recall.py` compares.
     return RecallRecipe(out=recipe.out)
 
 

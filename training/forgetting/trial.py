@@ -1,4 +1,4 @@
-"""Teaches a model in one way, with each of several learning rates."""
+"""Teaches a model with one method and several learning rates."""
 
 import time
 
@@ -11,15 +11,15 @@ from training.teaching.teach import teach
 
 
 def try_contestant(recipe: ForgettingRecipe, key: str, seed: int) -> dict:
-    """Teaches a model in one way, with each of its learning rates.
+    """Teaches a model with one method, once with each learning rate.
 
     Args:
         recipe: `ForgettingRecipe`.
-        key: Of `CONTESTANTS`.
-        seed: Of the model.
+        key: A key of `CONTESTANTS`.
+        seed: The seed of the model.
 
     Returns:
-        What was learned and forgotten, as JSON takes it.
+        The figures of what was learned and forgotten, serializable as JSON.
     """
     contestant = CONTESTANTS[key]
     tried = []

@@ -1,1 +1,1 @@
-"""How many facts a model can know."""
+"""Measures how many facts a model can know."""

@@ -26,12 +26,12 @@ class Contender:
     """A model that learns facts.
 
     Attributes:
-        title: What tables call it.
-        block: Its layers with memory, `"ffn"` without any.
-        widened_to: Whose parameters, or step time, the feed-forward networks
-            are widened to; `None` to leave them as they are.
-        starts_plain: Whether the first half of its time is spent without
-            memory ("+Init").
+        title: Its name in tables.
+        block: The block of its layers with memory; `"ffn"` for no memory.
+        widened_to: Whether the feed-forward networks are widened to ResM's
+            parameters, or to its step time; `None` for neither.
+        starts_plain: Whether it trains without memory for the first half of
+            the time ("+Init").
     """
 
     title: str
@@ -68,15 +68,15 @@ def build_model(
     num_sub_keys: int,
     seed: int,
 ) -> keras_hub.models.Task:
-    """Builds a language model with fresh weights.
+    """Builds a language model with initial weights.
 
     Args:
         recipe: `RecallRecipe`.
-        facts: What it is to learn.
-        block: Its layers with memory, `"ffn"` without any.
+        facts: The facts to learn.
+        block: The block of its layers with memory; `"ffn"` for no memory.
         intermediate_dim: Width of the feed-forward networks.
-        num_sub_keys: Sub-keys of each half of a memory.
-        seed: Of the weights.
+        num_sub_keys: Number of sub-keys for each half of a query.
+        seed: Seed of the initial weights.
     """
     keras.utils.set_random_seed(seed)
     family = family_named(_FAMILIES[recipe.objective])
@@ -105,7 +105,7 @@ def build_model(
 
 
 def check_sizes(recipe: RecallRecipe) -> None:
-    """Builds a model with a memory, to see whether one can be built.
+    """Builds a model with memory, to check that the sizes allow it.
 
     Raises:
         UserError: the sizes do not fit together.
@@ -129,14 +129,14 @@ def check_sizes(recipe: RecallRecipe) -> None:
 
 
 def _draw_first_weights(model: keras_hub.models.Task) -> None:
-    """Draws first weights for a narrow model, in place of BERT's.
+    """Draws initial weights for a narrow model, instead of BERT's.
 
-    BERT's deviation of 0.02 is made for a width of 768. In a narrow model so
-    little of a name reaches the mask with it that nothing is learned for a
-    long time. Here kernels are drawn as Keras draws them, and two signals are
-    stronger: the tokens, beside positions and segments, which are the same in
-    all examples; and what attention brings, which at first is the mean of all
-    tokens of an example, and so a fraction of what there is at the mask.
+    BERT's standard deviation of 0.02 suits a width of 768. In a narrow model it
+    lets so little of a name reach the mask that nothing is learned for a long
+    time. Here kernels are drawn with Keras' defaults, and two signals are made
+    stronger: the token embeddings, compared with positions and segments, which
+    are the same in all examples; and the output of attention, which at first is
+    the mean of all tokens, and so weak compared with the signal at the mask.
     """
     width = model.backbone.hidden_dim
     memories = find_memories(model).values()
@@ -145,7 +145,7 @@ def _draw_first_weights(model: keras_hub.models.Task) -> None:
     for variable in model.trainable_variables:
         if id(variable) in of_memories:
             continue
-        # Initializers are fresh ones: called twice, they repeat themselves.
+        # New initializers each time: one that is called twice repeats itself.
         if variable is tokens:
             draw = keras.initializers.RandomNormal(stddev=_TOKENS_STDDEV)
         elif variable.name == "embeddings":
@@ -154,7 +154,7 @@ def _draw_first_weights(model: keras_hub.models.Task) -> None:
             draw = keras.initializers.GlorotUniform()
         else:
             continue
-        # As matrices: those of attention have an axis for the heads, too.
+        # Drawn as matrices: attention kernels have a further axis for heads.
         drawn = draw((width, math.prod(variable.shape) // width))
         if variable.path.endswith(_STRONGER):
             drawn *= _ATTENTION_GAIN
@@ -168,13 +168,14 @@ def compile_model(
     steps: int,
     rates: tuple[float, float],
 ) -> None:
-    """Gives a model a fresh optimizer, with a schedule of `steps` steps.
+    """Compiles a model with a new optimizer and a schedule of `steps` steps.
 
     Args:
-        model: As `build_model` has built it.
+        model: A model of `build_model`.
         recipe: `RecallRecipe`.
-        steps: Steps of the schedule.
-        rates: Learning rates of all but the memory values, and of these.
+        steps: Number of steps of the schedule.
+        rates: Two learning rates: of everything but the memory values, and of
+            the memory values.
     """
     learning_rate, memory_learning_rate = rates
     model.compile(
@@ -190,7 +191,7 @@ def compile_model(
             scales_loss=False,
         ),
         weighted_metrics=[],
-        # Off for all, so that their speeds compare.
+        # Off for all models, so that their speeds are comparable.
         jit_compile=False,
     )
 
@@ -198,7 +199,7 @@ def compile_model(
 def width_of_as_many_parameters(
     recipe: RecallRecipe, plain: keras.Model, memory: keras.Model
 ) -> int:
-    """Returns how wide a plain model must be to have a memory model's size.
+    """Returns the width at which a plain model is as large as a memory model.
 
     Args:
         recipe: `RecallRecipe`.
@@ -206,6 +207,6 @@ def width_of_as_many_parameters(
         memory: The model with a memory.
     """
     missing = memory.count_params() - plain.count_params()
-    # A unit has a weight from each input, a bias, and a weight to each output.
+    # A unit has one weight for each input, a bias, and one for each output.
     of_a_unit = recipe.num_layers * (2 * recipe.hidden_dim + 1)
     return recipe.intermediate_dim + round(missing / of_a_unit)

@@ -1,4 +1,4 @@
-"""What the jobs of a comparison of recall have found, as data."""
+"""Collects the findings of a comparison of recall."""
 
 import statistics
 
@@ -14,10 +14,10 @@ from training.knowledge.trials import main_trials
 
 
 def collect_findings(recipe: RecallRecipe) -> dict:
-    """Reads what all jobs have left.
+    """Reads the figures of all jobs.
 
     Returns:
-        A dict as JSON takes it, with `"contenders"` and `"sweep"`.
+        A dict, serializable as JSON, with `"contenders"` and `"sweep"`.
     """
     directory = RecallDirectory(recipe.out)
     times = directory.read_step_times()

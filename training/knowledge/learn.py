@@ -1,4 +1,4 @@
-"""Trains one model on facts, and measures what it knows."""
+"""Trains one model on facts, and measures how many it knows."""
 
 import time
 
@@ -17,7 +17,8 @@ from training.measuring.ablation import ABLATIONS
 from training.measuring.ablation import ablated_memory
 from training.measuring.perplexity import LanguageModelEvaluator
 
-# While it learns, a model is asked for so many of the facts, so many times.
+# During training, recall is measured on this number of facts, at this number of
+# points.
 _ASKED = 4000
 _POINTS = 12
 _BATCH = 1000
@@ -29,16 +30,17 @@ def learn(
     times: StepTimes,
     rates: tuple[float, float],
 ) -> dict:
-    """Trains a model on all facts and measures what it knows of them.
+    """Trains a model on all facts, and measures how many it knows.
 
     Args:
         recipe: `RecallRecipe`.
-        trial: `Trial`: which model, and which facts.
-        times: The numbers of steps follow from them.
-        rates: Learning rates of all but the memory values, and of these.
+        trial: The `Trial`: the model and the facts.
+        times: The step times, which determine the number of steps.
+        rates: Two learning rates: of everything but the memory values, and of
+            the memory values.
 
     Returns:
-        The figures, as JSON takes them.
+        The figures, serializable as JSON.
     """
     facts = recipe.open_facts(trial.num_facts)
     stages = times.stages(recipe, trial)
@@ -96,18 +98,17 @@ def learn(
 def measure(
     evaluator: LanguageModelEvaluator, facts: Facts, at_most: int | None = None
 ) -> dict:
-    """Asks a model for facts.
+    """Measures how many facts a model knows.
 
     Args:
-        evaluator: Of the model.
+        evaluator: The evaluator of the model.
         facts: The facts.
-        at_most: If there are more facts, ask for so many of them.
+        at_most: If there are more facts than this, measure only this number.
 
     Returns:
-        A dict of `"recall"`, the share of the facts whose value is predicted
-        (all of its tokens, where it has several); `"bits"` that are known of
-        all facts, `None` where nobody knows how many these are; and
-        `"memory_usage"`.
+        A dict of `"recall"`, the share of facts whose value is predicted, with
+        all of its tokens; `"bits"`, the information that is known, or `None` if
+        the information content of the facts is unknown; and `"memory_usage"`.
     """
     found = evaluator.evaluate(some_facts(facts, _BATCH, at_most))
     bits = None
@@ -128,6 +129,6 @@ def _count(variables):
 
 
 def _spread(steps, parts):
-    """Cuts a number of steps into parts that are about equal, none empty."""
+    """Divides a number of steps into about equal parts, none of them empty."""
     ends = np.linspace(0, steps, min(parts, steps) + 1).round().astype(int)
     return [int(some) for some in np.diff(ends)]

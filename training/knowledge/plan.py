@@ -1,4 +1,4 @@
-"""The jobs of a comparison of recall: what each does, and what it leaves."""
+"""The jobs of a comparison of recall, and their results."""
 
 import pathlib
 
@@ -21,12 +21,12 @@ _STEP_TIMES = "step-times"
 _TABLE_STEP_TIMES = "table-step-times"
 _RATES = "rates-"
 _SWEEP = "sweep-"
-# Of timing, in seconds of training.
+# The cost of timing, in seconds of training.
 _COST = 60.0
 
 
 def plan_jobs(recipe: RecallRecipe) -> list[Job]:
-    """Returns all jobs, each behind those that it needs."""
+    """Returns all jobs, each after those that it needs."""
     directory = RecallDirectory(recipe.out)
 
     def job(title, name, result, needs, cost, alone=False):
@@ -74,7 +74,7 @@ def plan_jobs(recipe: RecallRecipe) -> list[Job]:
 
 
 def run_job(out: pathlib.Path, name: str) -> None:
-    """Does one of the jobs of a directory, and writes what it has found.
+    """Runs one of the jobs of a directory, and writes its findings.
 
     Args:
         out: The directory, which contains the recipe.

@@ -1,4 +1,4 @@
-"""Which learning rates a contender takes: the best ones of a small grid."""
+"""Chooses the learning rates of a contender from a small grid."""
 
 from training.knowledge.recall_directory import RecallDirectory
 from training.knowledge.recipe import RecallRecipe
@@ -7,21 +7,22 @@ from training.knowledge.trials import grid_trials
 from training.knowledge.trials import rate_pairs
 from training.knowledge.try_once import try_once
 
-# No other rates are tried once some give this recall: they cannot be better.
+# Once a pair of rates reaches this recall, no others are tried: they could not
+# be better.
 ENOUGH = 0.999
 
 
 def find_rates(recipe: RecallRecipe, key: str) -> dict:
-    """Trains a contender with one pair of rates after the other.
+    """Trains a contender with one pair of rates after another.
 
-    A trial that was finished before is not repeated.
+    Trials that are finished are not repeated.
 
     Args:
         recipe: `RecallRecipe`.
         key: The contender.
 
     Returns:
-        The pair with which it knew most, as JSON takes it.
+        The pair with which it knew most, serializable as JSON.
     """
     recalls = {}
     for trial in grid_trials(recipe, key):
@@ -32,9 +33,9 @@ def find_rates(recipe: RecallRecipe, key: str) -> dict:
 
 
 def best_rates(recipe: RecallRecipe, key: str) -> tuple[float, float]:
-    """Returns the learning rates that a contender takes.
+    """Returns the two learning rates of a contender.
 
-    They are those of all but the memory values, and of these.
+    The first is for everything but the memory values, the second for these.
 
     Args:
         recipe: `RecallRecipe`, whose grid has been tried.
@@ -47,7 +48,7 @@ def best_rates(recipe: RecallRecipe, key: str) -> tuple[float, float]:
 
 
 def tried_trials(recipe: RecallRecipe, key: str) -> list[Trial]:
-    """Returns the trials of a contender's grid that were needed."""
+    """Returns the trials of a contender's grid that were made."""
     directory = RecallDirectory(recipe.out)
     trials = grid_trials(recipe, key)
     return [trial for trial in trials if directory.trial(trial).exists()]

@@ -1,4 +1,4 @@
-"""The directory of a comparison of recall: what lies where."""
+"""The directory of a comparison of recall, and its files."""
 
 import pathlib
 
@@ -10,7 +10,7 @@ from training.knowledge.recipe import RecallRecipe
 from training.knowledge.step_times import StepTimes
 from training.knowledge.trials import Trial
 
-# The others change what has already been found.
+# Fields that may change; others would invalidate earlier findings.
 _MAY_CHANGE = (
     *("out", "full", "seeds", "processes"),
     *("sweep", "sweep_facts"),
@@ -21,13 +21,13 @@ _RECIPE = "recall.json"
 class RecallDirectory(JobDirectory):
     """Paths of a comparison of recall, under one root.
 
-    - `recall.json`: what was asked for;
-    - `step-times.json`: the time of a step of each contender, and
-      `table-step-times.json` with those of the sweep's tables, too;
+    - `recall.json`: the recipe;
+    - `step-times.json`: the step time of each contender;
+      `table-step-times.json`: the same, and those of the sweep's tables;
     - `rates/`: the best learning rates of each contender;
-    - `trials/`: what each trained model knows;
-    - `sweep/`: which numbers of facts were tried with each model;
-    - `logs/`: what each job printed;
+    - `trials/`: the figures of each trained model;
+    - `sweep/`: the numbers of facts that were tried with each model;
+    - `logs/`: the output of each job;
     - `report.md`, `report.json` and the plots.
 
     Args:
@@ -50,7 +50,7 @@ class RecallDirectory(JobDirectory):
         return self.root / "rates" / f"{key}.json"
 
     def series(self, name: str) -> pathlib.Path:
-        """Returns the file of the numbers of facts that a model was given."""
+        """Returns the file of the numbers of facts tried with a model."""
         return self.root / "sweep" / f"{name}.json"
 
     def plot(self, name: str, kind: str) -> pathlib.Path:
@@ -58,7 +58,7 @@ class RecallDirectory(JobDirectory):
         return self.root / f"{name}.{kind}"
 
     def read_recipe(self) -> RecallRecipe:
-        """Returns the recipe that the directory is of."""
+        """Returns the recipe of the directory."""
         return recipe_from_json(
             {**read_json(self.recipe, "--out"), "out": self.root},
             RecallRecipe,

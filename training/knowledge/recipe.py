@@ -1,6 +1,6 @@
-"""What a comparison of how much models can know consists of, as data.
+"""The settings of a comparison of how many facts models can know.
 
-The command line has one flag for each field, whose help is the comment above.
+The command line has one flag for each field; the comment above is its help.
 """
 
 import argparse
@@ -22,32 +22,33 @@ from training.facts.open_facts import open_facts
 
 @dataclasses.dataclass(frozen=True)
 class RecallRecipe:
-    """Measure how many facts a model can know, with a memory and without.
+    """Measure how many facts a model can know, with and without memory.
 
     Facts are (subject, relation) → value. A model reads [CLS] subject relation
     [MASK] [SEP] and predicts the value, as a masked language model. All models
-    train for the same time, and are then asked for all facts. What is finished
-    is skipped when the command is given again.
+    train for the same time, and are then tested on all facts. If the command is
+    repeated, it skips the jobs that are finished.
 
-    --verbose shows the messages of TensorFlow, too.
+    --verbose also shows the messages of TensorFlow.
     """
 
     # Directory of the figures and the report.
     out: pathlib.Path
-    # The proof instead of a first look: all contenders, three seeds, each
-    # with its own best learning rates. Takes hours.
+    # Run the full comparison: all contenders, three seeds, and the best
+    # learning rates for each contender. It takes hours.
     full: bool = False
 
     # --- Facts ---
 
-    # A number of random facts; unicode, the names of Unicode's characters; or a
-    # TSV file with the columns subject, relation and value.
+    # The facts to learn: a number of random facts; unicode for the names of
+    # Unicode's characters; or a TSV file with the columns subject, relation and
+    # value.
     facts: str = "24000"
-    # Values that a random fact can have.
+    # Number of different values of random facts.
     values: int = 1024
-    # Relations of each subject of random facts.
+    # Number of relations of each subject of random facts.
     relations: int = 4
-    # Size of the vocabulary that is trained for facts which are text.
+    # Size of the vocabulary that is trained for facts that are text.
     vocabulary_size: int = 2000
 
     # --- Contenders ---
@@ -56,96 +57,100 @@ class RecallRecipe:
     # that predicts the value as the next token (causal). The memory of a GPT-2
     # stands behind the layer; there is no pkm then.
     objective: Literal["masked", "causal"] = "masked"
-    # The models to compare. wide-time is the plain one, widened to ResM's step
-    # time; wide-parameters is widened to its parameters; init-resm is plain for
-    # the first half of its time.
+    # The models to compare. wide-time is a plain model, widened to the step
+    # time of resm; wide-parameters is widened to the parameters of resm;
+    # init-resm trains without memory for the first half of the time.
     contenders: tuple[
         Literal[
             "plain", "wide-time", "wide-parameters", "pkm", "resm", "init-resm"
         ],
         ...,
     ] = ("plain", "wide-time", "resm")
-    # Encoder layers.
+    # Number of encoder layers.
     num_layers: int = 2
     # Width of the encoder layers.
     hidden_dim: int = 64
-    # Attention heads.
+    # Number of attention heads.
     num_heads: int = 4
-    # Width of the feed-forward networks, where they are not widened.
+    # Width of the feed-forward networks, unless they are widened.
     intermediate_dim: int = 256
     # Layers with a memory, counted from 1.
     memory_layers: tuple[int, ...] = (1,)
-    # Sub-keys of each half; the memory has the square of it in slots.
+    # Number of sub-keys for each half of a query. The number of slots is its
+    # square.
     num_sub_keys: int = 256
-    # Heads of a memory.
+    # Number of heads of a memory.
     memory_heads: int = 2
-    # Slots that a head reads for a token.
+    # Number of slots that each head reads for a token.
     memory_top_k: int = 8
     # Width of a head's query.
     memory_key_dim: int = 64
 
     # --- Training ---
 
-    # Time that each contender trains for. It becomes a number of steps once,
-    # by step times that are measured in turn.
+    # Training time of each contender. Step times are measured first, in turn,
+    # to convert it into a number of steps.
     seconds: float = 150.0
-    # Steps of each contender, instead of --seconds.
+    # Number of steps of each contender, instead of --seconds.
     steps: int | None = None
-    # Facts in a batch.
+    # Number of facts in a batch.
     batch_size: int = 512
-    # Peak learning rates of all but the memory values. Of several, each
-    # contender gets the one with which it knows most, of a seed of its own.
+    # Peak learning rates of everything but the memory values. If there are
+    # several, each contender uses the one with which it knows most; the choice
+    # is made with a separate seed.
     learning_rates: tuple[float, ...] = (2e-3,)
-    # Learning rates of the memory values, likewise.
+    # Learning rates of the memory values, chosen in the same way.
     memory_learning_rates: tuple[float, ...] = (3e-2,)
-    # Whether the rate of the memory values is constant, or follows the other.
+    # Schedule of the memory values' learning rate: constant, or linear like the
+    # other rate.
     memory_schedule: Literal["constant", "linear"] = "linear"
-    # Share of the steps in which the learning rates rise; then they fall to
-    # zero.
+    # Share of the steps during which the learning rates rise; after that they
+    # fall to zero.
     warmup_ratio: float = 0.05
-    # Clip the norm of all gradients together.
+    # Maximum norm of all gradients together.
     clip_norm: float | None = 1.0
-    # Seeds to train each contender with. More can be asked for later.
+    # Number of seeds to train each contender with. It can be raised later.
     seeds: int = 1
 
     # --- Sweeps ---
 
-    # Besides, let numbers of random facts double, and tables grow.
+    # With facts, also train each contender on the numbers of facts in
+    # --sweep-facts, and resm with the table sizes in --sweep-sub-keys.
     sweep: Literal["none", "facts"] = "none"
-    # Numbers of random facts of the sweep.
+    # Numbers of random facts in the sweep.
     sweep_facts: tuple[int, ...] = (7_500, 15_000, 30_000, 60_000, 120_000)
-    # Sub-keys of ResM's tables in the sweep.
+    # Numbers of sub-keys of resm in the sweep.
     sweep_sub_keys: tuple[int, ...] = (64, 128, 256, 512)
 
     # --- Machine ---
 
-    # Models to train at the same time. Default: two, if there are two cores.
-    # The time that counts is that of a model alone.
+    # Number of models to train in parallel. Default: two, if there are two
+    # cores. --seconds refers to a model that trains alone.
     processes: int | None = None
 
     @property
     def at_once(self) -> int:
-        """How many models train at the same time."""
+        """The number of models that train in parallel."""
         return self.processes or min(2, os.cpu_count() or 1)
 
     @property
     def has_random_facts(self) -> bool:
-        """Whether the facts are random ones."""
+        """Whether the facts are random."""
         return self.facts.isdecimal()
 
     @property
     def num_random_facts(self) -> int | None:
-        """How many random facts there are."""
+        """The number of random facts, or `None` for other facts."""
         return int(self.facts) if self.has_random_facts else None
 
     def open_facts(self, num_facts: int | None = None) -> Facts:
         """Returns the facts to learn.
 
         Args:
-            num_facts: Of random facts their number, if it is another one.
+            num_facts: The number of random facts, if not that of `--facts`.
 
         Raises:
-            UserError: there are not as many, or a file cannot be used.
+            UserError: there are fewer possible facts, or a file cannot be used.
         """
         return open_facts(
             self.facts if num_facts is None else str(num_facts),
@@ -157,7 +162,7 @@ class RecallRecipe:
 
     @property
     def numbers_of_facts(self) -> set[int | None]:
-        """Of random facts all numbers that are learned, else `None` alone."""
+        """All numbers of random facts that are learned, or only `None`."""
         numbers = {self.num_random_facts}
         return numbers | set(self.sweep_facts if self.sweep == "facts" else ())
 
@@ -200,7 +205,7 @@ class RecallRecipe:
             )
 
 
-# Of the proof; all of them can be changed by their flags.
+# The settings of --full; each can be overridden by its flag.
 FULL = {
     "full": True,
     "facts": "60000",

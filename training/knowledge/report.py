@@ -46,8 +46,8 @@ def write_report(recipe: RecallRecipe, findings: dict) -> None:
     """Writes `report.md`, `report.json` and the plots.
 
     Args:
-        recipe: whose jobs have all ended.
-        findings: those of `training.knowledge.findings.collect_findings`.
+        recipe: A recipe whose jobs have all ended.
+        findings: The result of `training.knowledge.findings.collect_findings`.
     """
     directory = RecallDirectory(recipe.out)
     figures = _draw(findings)

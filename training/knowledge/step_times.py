@@ -1,4 +1,4 @@
-"""How long a step of each contender takes, measured in turn."""
+"""Measures the step time of each contender, in turn."""
 
 import dataclasses
 import statistics
@@ -15,11 +15,11 @@ from training.knowledge.recipe import RecallRecipe
 from training.knowledge.trials import Trial
 from training.knowledge.trials import rate_pairs
 
-# The first steps of a turn, which trace and warm up, are not timed.
+# The first steps of a turn are for tracing and warm-up; they are not timed.
 _WARM_UP = 3
 _TIMED = 12
 _TURNS = 4
-# How often a width is guessed from measured ones, if none is close before.
+# Maximum number of widths that are tried.
 _GUESSES = 3
 _CLOSE = 0.03
 _WIDEST = 16
@@ -31,16 +31,16 @@ class StepTimes:
     """Widths of all contenders, and the times of their steps.
 
     Attributes:
-        widths: Of widened feed-forward networks, by the contender's key.
-        seconds: Of a step, by the contender's key; of those with a memory by
-            block and sub-keys.
+        widths: Widths of widened feed-forward networks, by the contender's key.
+        seconds: Step times in seconds, by the contender's key; for contenders
+            with memory, by block and number of sub-keys.
     """
 
     widths: dict[str, int]
     seconds: dict[str, float]
 
     def as_json(self) -> dict:
-        """Returns them as JSON takes them."""
+        """Returns the widths and times, serializable as JSON."""
         return dataclasses.asdict(self)
 
     def width(self, recipe: RecallRecipe, key: str) -> int:
@@ -50,9 +50,9 @@ class StepTimes:
     def stages(
         self, recipe: RecallRecipe, trial: Trial
     ) -> list[tuple[str, int, float]]:
-        """Returns the blocks with which a contender trains, one or two.
+        """Returns the one or two stages in which a contender trains.
 
-        Each with its number of steps, and the seconds that one takes.
+        Each is a tuple of its block, its number of steps, and its step time.
         """
         contender, key = trial.contender, trial.key
         if contender.has_memory:
@@ -69,14 +69,14 @@ class StepTimes:
 
 
 def measure_step_times(recipe: RecallRecipe) -> StepTimes:
-    """Measures all contenders in turn, and finds how wide plain ones must be.
+    """Measures all contenders in turn, and finds the widths of widened ones.
 
     Args:
         recipe: `RecallRecipe`.
     """
     timer = _Timer(recipe)
     base = recipe.intermediate_dim
-    # What others are compared with, and start from.
+    # The model that others are compared with and widened to.
     resm = _key("resm", recipe.num_sub_keys)
     timer.add("plain", "ffn", base)
     timer.add(resm, "resm", base, recipe.num_sub_keys)
@@ -99,11 +99,11 @@ def measure_table_times(recipe: RecallRecipe, times: StepTimes) -> StepTimes:
 
     Args:
         recipe: `RecallRecipe`.
-        times: What was measured of the contenders. Times of other tables are
-            given in proportion to that of ResM.
+        times: The measured times of the contenders. Times of other tables are
+            scaled so that ResM's times agree.
 
     Returns:
-        Those times with the others.
+        `times`, with the times of the other tables added.
     """
     timer = _Timer(recipe)
     for size in sorted({recipe.num_sub_keys, *recipe.sweep_sub_keys}):
@@ -127,11 +127,11 @@ def _width_of_as_much_time(timer, base, resm):
         found = timer.measure(["plain", "wide-time", resm], _TURNS)
         if abs(found["wide-time"] / found[resm] - 1) < _CLOSE:
             break
-        # On a straight line.
+        # Linear extrapolation.
         of_a_unit = (found["wide-time"] - found["plain"]) / (width - base)
         missing = found[resm] - found["plain"]
         units = max(0.0, missing / of_a_unit) if of_a_unit > 0 else 0.0
-        # Times of tiny models, mostly noise, would have it anywhere.
+        # A limit, because the times of tiny models are mostly noise.
         units = min(units, _WIDEST * base)
         width = base + max(1, round(units / _MULTIPLE)) * _MULTIPLE
         timer.add("wide-time", "ffn", width)
@@ -160,7 +160,7 @@ class _Timer:
         self.models[key] = model
 
     def measure(self, keys, turns):
-        """Returns the median seconds of a step, by key."""
+        """Returns the median step time in seconds, by key."""
         found = {key: [] for key in keys}
         for turn in tqdm(range(turns), "Step times", leave=False, disable=None):
             for key in keys:

@@ -1,4 +1,4 @@
-"""More and more facts, until a model does not know half of them."""
+"""Trains a model on growing numbers of facts, until it knows less than half."""
 
 from training.knowledge.rate_grid import best_rates
 from training.knowledge.recall_directory import RecallDirectory
@@ -7,25 +7,25 @@ from training.knowledge.trials import Trial
 from training.knowledge.trials import sweep_series
 from training.knowledge.try_once import try_once
 
-# No larger numbers of facts are tried after a lower recall.
+# After a recall below this, no larger numbers of facts are tried.
 TOO_MANY = 0.5
 
 
 def name_of_series(series: list[Trial]) -> str:
-    """Returns the name of the trials of one model."""
+    """Returns the name of the series of one model's trials."""
     numbers = "-".join(str(trial.num_facts) for trial in series)
     return f"{series[0].model_name}-{numbers}-facts"
 
 
 def try_series(recipe: RecallRecipe, name: str) -> dict:
-    """Trains a model on more and more facts.
+    """Trains a model on growing numbers of facts.
 
     Args:
         recipe: `RecallRecipe`, whose learning rates have been chosen.
-        name: Of the series.
+        name: The name of the series.
 
     Returns:
-        The numbers of facts that were tried, as JSON takes them.
+        The numbers of facts that were tried, serializable as JSON.
     """
     (series,) = (
         each for each in sweep_series(recipe) if name_of_series(each) == name
@@ -40,7 +40,7 @@ def try_series(recipe: RecallRecipe, name: str) -> dict:
 
 
 def tried_series(recipe: RecallRecipe) -> list[Trial]:
-    """Returns the trials of the sweep that were needed."""
+    """Returns the trials of the sweep that were made."""
     directory = RecallDirectory(recipe.out)
     return [
         trial

@@ -1,4 +1,4 @@
-"""Tables of what a comparison of recall has found."""
+"""The tables of a comparison of recall."""
 
 import statistics
 
@@ -11,7 +11,7 @@ def make_tables(findings: dict) -> dict[str, tuple[list[str], list[list[str]]]]:
     """Returns headers and rows, as text, by the titles of the tables.
 
     Args:
-        findings: Those of `training.knowledge.findings.collect_findings`.
+        findings: The result of `training.knowledge.findings.collect_findings`.
     """
     contenders = findings["contenders"]
     tables = {"What each model knows": _models(contenders)}
@@ -96,7 +96,7 @@ def _grid(contenders):
 
 
 def _sweep(sweep, main_size):
-    """Tables of recall: of all models, and of ResM by its number of slots."""
+    """Returns tables of recall: for all models, and for ResM by its slots."""
     of_models, of_tables = {}, {}
     for found in sweep:
         number, recall = found["facts"], found["recall"]

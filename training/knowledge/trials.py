@@ -1,4 +1,4 @@
-"""What is trained: which contender, on how many facts, with which numbers."""
+"""Trials: one contender each, with its facts, sizes, rates and seed."""
 
 import dataclasses
 import itertools
@@ -7,21 +7,21 @@ from training.knowledge.contenders import CONTENDERS
 from training.knowledge.contenders import Contender
 from training.knowledge.recipe import RecallRecipe
 
-# Rates are chosen with a seed whose figures are not shown.
+# The seed for choosing learning rates, whose figures are not reported.
 _GRID_SEED = 1000
 
 
 @dataclasses.dataclass(frozen=True)
 class Trial:
-    """One contender, trained once.
+    """One training of one contender.
 
     Attributes:
-        key: Of `CONTENDERS`.
-        seed: Of first weights and the order of the facts.
-        num_facts: Number of random facts, or `None`.
-        num_sub_keys: Sub-keys of each half of its memory.
-        rates: Learning rates of all but the memory values, and of these. `None`
-            for the best of the grid.
+        key: A key of `CONTENDERS`.
+        seed: Seed of the initial weights and of the order of the facts.
+        num_facts: Number of random facts, or `None` for other facts.
+        num_sub_keys: Number of sub-keys for each half of a query.
+        rates: Two learning rates: of everything but the memory values, and of
+            the memory values. `None` for the best of the grid.
     """
 
     key: str
@@ -37,14 +37,14 @@ class Trial:
 
     @property
     def model_name(self) -> str:
-        """Of the model alone."""
+        """The name of the model, without facts, rates and seed."""
         if self.contender.has_memory:
             return f"{self.key}-{self.num_sub_keys}-sub-keys"
         return self.key
 
     @property
     def name(self) -> str:
-        """Of its files."""
+        """The base name of the trial's files."""
         parts = [self.key]
         if self.num_facts is not None:
             parts.append(f"{self.num_facts}-facts")
@@ -58,9 +58,9 @@ class Trial:
 
 
 def grid_trials(recipe: RecallRecipe, key: str) -> list[Trial]:
-    """Returns the trials that may find a contender's best learning rates.
+    """Returns the trials for choosing a contender's learning rates.
 
-    There are none if there is only one pair of rates to take.
+    There are none if there is only one pair of rates.
     """
     pairs = rate_pairs(recipe, key)
     if len(pairs) == 1:
@@ -69,7 +69,7 @@ def grid_trials(recipe: RecallRecipe, key: str) -> list[Trial]:
 
 
 def rate_pairs(recipe: RecallRecipe, key: str) -> list[tuple[float, float]]:
-    """Returns the learning rates that a contender may take."""
+    """Returns the pairs of learning rates to choose from for a contender."""
     of_values = recipe.memory_learning_rates
     if not CONTENDERS[key].has_memory:
         of_values = of_values[:1]
@@ -86,10 +86,10 @@ def main_trials(recipe: RecallRecipe) -> list[Trial]:
 
 
 def sweep_series(recipe: RecallRecipe) -> list[list[Trial]]:
-    """Returns the trials of the sweep, those of each model in a list.
+    """Returns the trials of the sweep, one list for each model.
 
     Each list goes from few facts to many, all with the first seed. Some of the
-    trials are those of the comparison.
+    trials are also part of the main comparison.
     """
     if recipe.sweep == "none":
         return []

@@ -1,4 +1,4 @@
-"""Does a trial whose figures are not there yet."""
+"""Runs a trial, unless its figures exist."""
 
 from keras_pkm.runs.json_files import write_json
 from training.knowledge.learn import learn
@@ -10,12 +10,13 @@ from training.knowledge.trials import Trial
 def try_once(
     recipe: RecallRecipe, trial: Trial, rates: tuple[float, float]
 ) -> dict:
-    """Returns a trial's figures. What was finished before is not repeated.
+    """Returns a trial's figures. A finished trial is not repeated.
 
     Args:
         recipe: `RecallRecipe`.
         trial: The trial.
-        rates: Its learning rates: of all but the memory values, and of these.
+        rates: Two learning rates: of everything but the memory values, and of
+            the memory values.
     """
     directory = RecallDirectory(recipe.out)
     path = directory.trial(trial)

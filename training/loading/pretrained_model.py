@@ -1,4 +1,4 @@
-"""The model that `--model` names: a run, a preset, a Hugging Face directory."""
+"""Loads the model that `--model` names: a run, preset or directory."""
 
 import dataclasses
 import pathlib
@@ -21,11 +21,11 @@ from training.loading.families import family_of
 
 @dataclasses.dataclass(frozen=True)
 class PretrainedModel:
-    """A backbone and what turns text into its inputs.
+    """A backbone with its tokenizer.
 
     Attributes:
-        name: As it was asked for.
-        family: Its classes.
+        name: The name that the user gave.
+        family: The classes of its family.
         backbone: A backbone of `keras_pkm.models`, with memory or without.
         tokenizer: The tokenizer that it was trained with.
     """
@@ -40,14 +40,13 @@ def load_pretrained(name: str, added_memory: dict | None) -> PretrainedModel:
     """Loads a model to fine-tune.
 
     Args:
-        name: The directory of a run, whose best model it is; a preset, local
-            or of KerasHub; or a local directory of transformers.
-        added_memory: `memory_layers`, `memory_block` and `memory` to give to a
-            plain model, or None.
+        name: The directory of a run, of which the best model is loaded; a
+            preset, local or of KerasHub; or a local directory of transformers.
+        added_memory: `memory_layers`, `memory_block` and `memory` for adding
+            memory to a plain model, or None.
 
     Raises:
-        UserError: it cannot be loaded, has a memory already, or cannot get
-            one.
+        UserError: the model cannot be loaded, or memory cannot be added to it.
     """
     preset = find_preset(name)
     check_unchanged(pathlib.Path(preset), "--model")
@@ -79,19 +78,19 @@ def load_masked_lm(
     models: tuple[str, ...] = MODELS,
     fresh_head: bool = False,
 ) -> tuple:
-    """Loads a masked-LM task to measure it, or to go on with it.
+    """Loads a masked-LM task, to measure it or to train it further.
 
     Args:
-        name: As of `load_pretrained`.
-        flag: What errors call it.
-        models: Which models of a run to take, the first that is there.
-        fresh_head: Whether the model may lack a masked-LM head, and get one.
+        name: As for `load_pretrained`.
+        flag: The flag that named it, for errors.
+        models: The models of a run to look for, in order of preference.
+        fresh_head: Whether a model without a masked-LM head gets a new one.
 
     Returns:
         A tuple of the task, its family and its tokenizer.
 
     Raises:
-        UserError: it cannot be loaded, or has no masked-LM head.
+        UserError: the model cannot be loaded, or has no masked-LM head.
     """
     preset = find_preset(name, flag, models)
     check_unchanged(pathlib.Path(preset), flag)
@@ -126,20 +125,20 @@ def load_language_model(
     models: tuple[str, ...] = MODELS,
     fresh_head: bool = False,
 ) -> tuple:
-    """Loads a causal language model, or as `load_masked_lm` does.
+    """Loads a causal or a masked language model.
 
     Args:
-        name: The directory of a run, or a local preset, whose `task.json` says
-            which of both it is; or anything else that `load_masked_lm` takes.
-        flag: What errors call it.
-        models: Which models of a run to take, the first that is there.
-        fresh_head: Whether an encoder may lack a masked-LM head, and get one.
+        name: The directory of a run, or a local preset, whose `task.json` shows
+            the kind of model; or anything else that `load_masked_lm` takes.
+        flag: The flag that named it, for errors.
+        models: The models of a run to look for, in order of preference.
+        fresh_head: Whether an encoder without a masked-LM head gets a new one.
 
     Returns:
         A tuple of the task, its family and its tokenizer.
 
     Raises:
-        UserError: it cannot be loaded, or is no language model.
+        UserError: the model cannot be loaded, or is not a language model.
     """
     preset = find_preset(name, flag, models)
     if not is_causal_preset(preset):
@@ -174,7 +173,7 @@ def _has_masked_lm_head(preset, config):
     if "model_type" in config:
         name = _family_of_hugging_face(config).name
         return HuggingFaceDirectory(preset, name).has_masked_lm_head()
-    # keras-hub would give a fresh head to all others, KerasHub's own, too.
+    # keras-hub would silently give all others a new head.
     task = read_json(pathlib.Path(preset) / "task.json", default={})
     return task.get("class_name", "").endswith("MaskedLM")
 
@@ -182,7 +181,7 @@ def _has_masked_lm_head(preset, config):
 def load_tokenizer(
     preset: str | pathlib.Path,
 ) -> keras_hub.tokenizers.Tokenizer:
-    """Loads the tokenizer of a preset, which may hold nothing else."""
+    """Loads the tokenizer of a preset, which may contain nothing else."""
     path = pathlib.Path(preset)
     is_hugging_face = "model_type" in _read_config(preset)
     if is_hugging_face or not (path / "tokenizer.json").exists():
@@ -215,7 +214,7 @@ def _known_family_of(backbone):
 
 
 def _with_memory(name, backbone, family, added_memory):
-    """The backbone as one of `keras_pkm.models`, with a memory if asked for."""
+    """Returns the backbone as one of `keras_pkm.models`, with added memory."""
     has_memory = bool(getattr(backbone, "memory_outputs", None))
     if has_memory and added_memory:
         raise UserError(

@@ -1,1 +1,1 @@
-"""Perplexity, memory reads, and how sure a difference is."""
+"""Measures perplexity, memory reads, and the certainty of differences."""

@@ -1,4 +1,4 @@
-"""What is left of a model without the contents of its memories."""
+"""Removes the contents of a model's memories, to measure their worth."""
 
 import contextlib
 from collections.abc import Iterator
@@ -18,13 +18,13 @@ ABLATIONS: tuple[Ablation, ...] = ("zero", "shuffle")
 def ablated_memory(
     model: keras.Model, how: Ablation, seed: int = 0
 ) -> Iterator[None]:
-    """Takes away what a model's memories contain, while it is open.
+    """Removes the contents of a model's memories within this context.
 
     Args:
         model: Any Keras model with `ProductKeyMemory` layers.
         how: `"zero"` sets all values to zero; `"shuffle"` gives each slot the
-            values of another one, so that their size and kind stay the same.
-        seed: Of the order of the shuffled slots.
+            values of another one, so that their distribution stays the same.
+        seed: Seed of the order of the shuffled slots.
 
     Raises:
         UserError: the model has no memory.

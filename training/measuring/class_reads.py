@@ -1,4 +1,4 @@
-"""How differently a model reads for two classes of labelled examples."""
+"""Compares a model's reads for two classes of labelled examples."""
 
 from collections.abc import Iterable
 
@@ -12,16 +12,16 @@ from keras_pkm.probing.memory_access import MemoryAccess
 def compare_classes(
     accesses: Iterable[MemoryAccess], labels: np.ndarray
 ) -> dict[int, dict[str, float]]:
-    """Compares what is read for examples of class 0 and of class 1.
+    """Compares the reads for examples of class 0 and of class 1.
 
     Args:
-        accesses: of the examples, in their order; rows beyond the labels fill
-            up the last batch.
+        accesses: The accesses of the examples, in order. Rows without a label
+            fill up the last batch and are ignored.
         labels: int array, a class for each example.
 
     Returns:
-        By the number of the layer, the figures of
-        `keras_pkm.metrics.ClassMemoryUsage`, as Python numbers.
+        The figures of `keras_pkm.metrics.ClassMemoryUsage`, as Python numbers,
+        by the number of the layer.
     """
     metrics, done = {}, 0
     for access in accesses:

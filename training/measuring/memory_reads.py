@@ -1,4 +1,4 @@
-"""What a model reads in its memories on some text."""
+"""Collects what a model reads in its memories on a text."""
 
 import dataclasses
 from collections.abc import Iterable
@@ -9,22 +9,22 @@ from keras_pkm.metrics.top1_slots import top1_slots
 from keras_pkm.probing.memory_access import MemoryAccess
 from keras_pkm.probing.usage_counter import UsageCounter
 
-# Growth of the tokens between two points of a coverage curve.
+# The factor between the numbers of tokens at two points of a coverage curve.
 _GROWTH = 1.25
 _FIRST_POINT = 64
 
 
 @dataclasses.dataclass(frozen=True)
 class MemoryReads:
-    """What was read in one memory.
+    """The reads of one memory.
 
     Attributes:
-        figures: Those of `keras_pkm.metrics.MemoryUsage`.
+        figures: The result of `keras_pkm.metrics.MemoryUsage`.
         counts: `MemoryUsage.counts`.
-        coverage: After more and more tokens, how many these were (`"tokens"`),
-            `"mu"` and `"top1_mu"`.
+        coverage: Points of a curve: the number of tokens so far, `"tokens"`,
+            with `"mu"` and `"top1_mu"` of these.
         top1: int32 array of shape `(rows, length, num_heads)`, the best slot of
-            each head at each place of the text that was kept.
+            each head at each position of the kept text, or None.
     """
 
     figures: dict[str, float]
@@ -34,19 +34,19 @@ class MemoryReads:
 
     @property
     def num_slots(self) -> int:
-        """Slots of the memory."""
+        """Number of slots of the memory."""
         return len(self.counts["reads"])
 
 
 @dataclasses.dataclass(frozen=True)
 class TextReads:
-    """What was read on a text.
+    """The reads of all memories on a text.
 
     Attributes:
-        tokens: Their number, without padding.
+        tokens: Number of tokens, without padding.
         memories: `MemoryReads` by the number of the layer.
-        token_ids: int32 array of shape `(rows, length)`, the beginning of the
-            text, or None.
+        token_ids: int32 array of shape `(rows, length)`, the kept beginning of
+            the text, or None.
         is_token: bool array of the same shape, or None.
     """
 
@@ -59,11 +59,11 @@ class TextReads:
 def collect_reads(
     accesses: Iterable[MemoryAccess], kept_tokens: int
 ) -> TextReads:
-    """Counts what was read.
+    """Counts the reads of memory accesses.
 
     Args:
         accesses: at least one `MemoryAccess`.
-        kept_tokens: Of about so many tokens, which slots they read is kept.
+        kept_tokens: The approximate number of tokens whose best slots are kept.
     """
     tokens = kept = 0
     next_point = _FIRST_POINT

@@ -1,22 +1,23 @@
-"""How sure a difference of two perplexities is."""
+"""Estimates how certain the difference of two perplexities is."""
 
 import dataclasses
 
 import numpy as np
 
-# Sequences that are drawn together: neighbours are of the same document.
+# Number of sequences that are drawn together: neighbours belong to the same
+# document.
 _BLOCK = 64
 _SAMPLES = 2000
 
 
 @dataclasses.dataclass(frozen=True)
 class Difference:
-    """Of the mean -ln p of two models on the same masked tokens.
+    """The difference of two models' mean -ln p on the same masked tokens.
 
     Attributes:
-        mean: The second one's less the first one's, in nats.
-        low: The lower end of its 95 % interval.
-        high: The upper end.
+        mean: The second model's mean minus the first model's, in nats.
+        low: The lower end of the 95 % interval.
+        high: The upper end of the interval.
     """
 
     mean: float
@@ -31,13 +32,14 @@ def paired_difference(
 ) -> Difference:
     """Compares two models by a bootstrap over blocks of sequences.
 
-    It tells how the difference depends on the text, not on the training's seed.
+    It measures how the difference varies with the text, not with the seed of
+    the training.
 
     Args:
-        first: pair of float arrays of shape `(sequences,)`, the sums of -ln p
+        first: pair of float arrays of shape `(sequences,)`: the sums of -ln p
             and the numbers of predicted tokens.
-        second: the same of the other model.
-        seed: Of the samples.
+        second: the same for the other model.
+        seed: Seed of the samples.
 
     Raises:
         ValueError: they were not measured on the same tokens.

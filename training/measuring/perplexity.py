@@ -1,4 +1,4 @@
-"""Perplexity of a language model, and the use of its memories."""
+"""Measures a language model's perplexity, and the use of its memories."""
 
 import dataclasses
 import math
@@ -15,16 +15,17 @@ from keras_pkm.probing.usage_counter import UsageCounter
 
 @dataclasses.dataclass(frozen=True)
 class Evaluation:
-    """What a pass over some text has found.
+    """The figures of a pass over a text.
 
     Attributes:
-        nll: float64 of shape `(sequences,)`, the sums of -ln p of the predicted
-            tokens of each: those that are masked, or all but the first.
-        tokens: float64 of shape `(sequences,)`, how many these are.
-        exact: bool of shape `(sequences,)`, whether all of them are predicted.
-        memory_usage: For each memory layer, counted from 1, the figures of
-            `keras_pkm.metrics.MemoryUsage`.
-        num_slots: Slots of each memory, 0 without any.
+        nll: float64 of shape `(sequences,)`: for each sequence, the sum of
+            -ln p over its predicted tokens, which are the masked ones, or all
+            but the first.
+        tokens: float64 of shape `(sequences,)`: the number of predicted tokens.
+        exact: bool of shape `(sequences,)`: whether all are predicted right.
+        memory_usage: The figures of `keras_pkm.metrics.MemoryUsage`, by memory
+            layer, counted from 1.
+        num_slots: Number of slots of each memory; 0 without memory.
         num_bytes: UTF-8 bytes of the predicted tokens, `None` if unknown.
     """
 
@@ -42,13 +43,13 @@ class Evaluation:
 
     @property
     def bits_per_byte(self) -> float | None:
-        """-log2 p of the text by its bytes, comparable between tokenizers."""
+        """-log2 p of the text per byte, comparable between tokenizers."""
         if self.num_bytes is None:
             return None
         return self.nll.sum() / math.log(2) / self.num_bytes
 
     def figures(self) -> dict:
-        """Returns what results keep of it, as JSON takes it."""
+        """Returns the figures for results, serializable as JSON."""
         found = {
             "perplexity": self.perplexity,
             "standard_error": self.standard_error,
@@ -64,10 +65,10 @@ class Evaluation:
 
     @property
     def standard_error(self) -> float:
-        """Of the perplexity, by how its value differs between sequences.
+        """The standard error of the perplexity.
 
-        The mean is a ratio of two sums over sequences, whose tokens are not
-        independent of each other; the sequences are taken to be.
+        It is that of a ratio of two sums over sequences. Sequences are assumed
+        to be independent; the tokens of a sequence are not.
         """
         count = len(self.nll)
         if count < 2:
@@ -84,8 +85,8 @@ class LanguageModelEvaluator:
     Graphs are traced once, however often a text is measured.
 
     Args:
-        task: `keras_hub.models.MaskedLM` or `CausalLM`, with memories or
-            without.
+        task: `keras_hub.models.MaskedLM` or `CausalLM`, with or without
+            memories.
     """
 
     def __init__(self, task: keras.Model):
@@ -123,10 +124,11 @@ class LanguageModelEvaluator:
         """Runs the task over batches, once.
 
         Args:
-            batches: of features, label ids and weights, as `training.batches`
-                makes them; rows without any weight are left out. With several
-                replicas they must divide by these.
-            progress: wraps the batches.
+            batches: tuples of features, label ids and weights, as from
+                `training.batches`. Rows without any weight are ignored. With
+                several replicas, the batch size must be a multiple of their
+                number.
+            progress: function that wraps the batches, to show progress.
         """
         self._usage.reset()
         if self._strategy.num_replicas_in_sync > 1:
@@ -143,7 +145,7 @@ class LanguageModelEvaluator:
 
 
 def _with_memory_access(task):
-    """A model of a task's logits and its memories' access, in one pass."""
+    """Returns a model with a task's logits and memory access as outputs."""
     backbone = task.backbone
     memories = getattr(backbone, "memory_outputs", {})
     both = keras.Model(
@@ -159,7 +161,7 @@ def _with_memory_access(task):
         return found["outputs"]
 
     graph = keras.models.clone_model(
-        # Without the task's optimizer, which would be cloned, too.
+        # Not the task itself: its optimizer would be cloned, too.
         keras.Model(task.input, task.output),
         clone_function=lambda layer: layer,
         call_function=call_layer,

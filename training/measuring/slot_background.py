@@ -1,21 +1,21 @@
-"""In how many batches of a training text each slot is read."""
+"""Counts the batches of a training text that read each slot."""
 
 import keras
 import tensorflow as tf
 
 from keras_pkm.teaching.slot_importance import SlotImportance
 
-# Enough to tell slots that all text reads from those that few texts read.
+# Enough to distinguish slots that all text reads from those that few texts do.
 _BATCHES = 200
 
 
 def count_background(
     model: keras.Model, batches: tf.data.Dataset
 ) -> SlotImportance:
-    """Counts which slots the batches of a text read.
+    """Counts the batches of a text that read each slot.
 
     Args:
         model: Any Keras model with memories.
-        batches: Of what it is trained on, of which the first 200 are counted.
+        batches: Batches of its training text. The first 200 are counted.
     """
     return SlotImportance.of_background(model, batches.take(_BATCHES))

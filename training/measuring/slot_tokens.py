@@ -1,4 +1,4 @@
-"""Which tokens read which slots."""
+"""Finds the tokens that read each slot."""
 
 import dataclasses
 
@@ -11,9 +11,9 @@ class TypicalToken:
     """A token that reads a slot more than others do.
 
     Attributes:
-        token: As the vocabulary has it.
-        share: Of the slot's top-1 reads, how many are this token's.
-        lift: How many times that is its share of all tokens.
+        token: The token in the vocabulary.
+        share: The token's share of the slot's top-1 reads.
+        lift: That share, divided by the token's share of all tokens.
     """
 
     token: str
@@ -23,14 +23,14 @@ class TypicalToken:
 
 @dataclasses.dataclass(frozen=True)
 class SlotReaders:
-    """Who reads a slot.
+    """The tokens that read a slot.
 
     Attributes:
-        slot: Its number.
-        reads: How often it was the best of a head, in the text that was kept.
-        tokens: The most typical `TypicalToken`s, first the most telling.
-        contexts: Places where the most typical of them reads it: the text
-            before, the token, the text behind.
+        slot: The slot's number.
+        reads: How often it was a head's best slot in the kept text.
+        tokens: The most typical `TypicalToken`s, the most typical one first.
+        contexts: Occurrences of the most typical token that read the slot: the
+            text before, the token, the text after.
     """
 
     slot: int
@@ -50,21 +50,21 @@ def find_readers(
     num_contexts: int = 3,
     width: int = 8,
 ) -> list[SlotReaders]:
-    """Returns the slots that are read most, and who reads them.
+    """Returns the slots that are read most, with the tokens that read them.
 
-    Tokens are ranked by what they add to the divergence between the tokens of
-    a slot and all tokens, p ln(p / q): frequent in the slot, and more so than
-    elsewhere.
+    Tokens are ranked by their part p ln(p / q) of the divergence between the
+    tokens of a slot and all tokens. It is high for tokens that are frequent in
+    the slot and rarer elsewhere.
 
     Args:
         token_ids: int array of shape `(rows, length)`.
         is_token: bool array of the same shape, false at padding.
         top1: int array of shape `(rows, length, num_heads)`.
-        tokenizer: keras-hub's.
-        num_slots: How many slots.
-        num_tokens: How many tokens of each.
-        num_contexts: How many places of each.
-        width: Tokens of a context on each side.
+        tokenizer: keras-hub's tokenizer.
+        num_slots: Number of slots.
+        num_tokens: Number of tokens for each slot.
+        num_contexts: Number of contexts for each slot.
+        width: Number of tokens of a context on each side.
     """
     heads = top1.shape[-1]
     slots = top1[is_token].reshape(-1)

@@ -1,4 +1,4 @@
-"""From a text to packed rows for a model that was trained already."""
+"""Packs a text into rows for a trained model."""
 
 import contextlib
 import dataclasses
@@ -20,8 +20,8 @@ class PackedText:
     """A text, tokenized and packed.
 
     Attributes:
-        rows: int32 rows of shape `(rows, sequence_length)`.
-        objective: What is predicted of them.
+        rows: int32 array of shape `(rows, sequence_length)`.
+        objective: What the model predicts in these rows.
     """
 
     rows: np.ndarray
@@ -33,7 +33,7 @@ def input_length(recipe: Any, longest: int) -> int:
 
     Args:
         recipe: A dataclass with `sequence_length`, which may be `None`.
-        longest: The most tokens that the model takes.
+        longest: The maximum number of tokens that the model takes.
 
     Raises:
         UserError: the model cannot take inputs that long.
@@ -50,16 +50,16 @@ def input_length(recipe: Any, longest: int) -> int:
 def pack_text(
     corpus: Corpus, objective: Objective, limit: int | None
 ) -> Iterator[PackedText]:
-    """Packs a text into a temporary file, which is there while it is open.
+    """Packs a text into a temporary file, which exists within this context.
 
     Args:
         corpus: The text.
-        objective: What the model predicts of it.
-        limit: The most inputs; no more text is read than they need. `None`
-            for all.
+        objective: What the model predicts in it.
+        limit: The maximum number of inputs, or `None` for all. No more text is
+            read than they need.
 
     Raises:
-        UserError: the text holds no token.
+        UserError: the text has no token.
     """
     with tempfile.TemporaryDirectory() as folder:
         rows = tokenize_and_pack(

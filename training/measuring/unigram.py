@@ -1,4 +1,4 @@
-"""The perplexity that a model must beat: that of word frequencies alone."""
+"""The baseline perplexity of a model of word frequencies."""
 
 from collections.abc import Iterable
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ _ROWS_PER_READ = 2**14
 
 
 def count_tokens(packed: np.ndarray, vocabulary_size: int) -> np.ndarray:
-    """Returns how often each token stands in packed rows, as int64.
+    """Returns how often each token occurs in packed rows, as int64.
 
     Args:
         packed: int32 array or memory map of token ids.
@@ -34,7 +34,7 @@ def unigram_perplexity(
     perplexity = exp(Σ weight · -ln p(label) / Σ weight), in float64.
 
     Args:
-        token_counts: Those of the training text, of `count_tokens`.
+        token_counts: The counts of the training text, from `count_tokens`.
         held_out_batches: iterable of `(features, label_ids, weights)`, the
             batches on which the model is evaluated.
         special_token_ids: ids that are not counted.

@@ -1,4 +1,4 @@
-"""From a recipe's corpus to batches: vocabulary, packed rows, baseline."""
+"""Turns a recipe's corpus into batches: vocabulary, packed rows, baseline."""
 
 import dataclasses
 import functools
@@ -30,10 +30,10 @@ from training.text.corpus import split_documents
 from training.text.packed_text import open_packed
 from training.text.packed_text import tokenize_and_pack
 
-# The held-out masks are their own. They and the held-out documents are the
-# same whatever the recipe's seed is: runs with several seeds are compared on
-# them, and one that goes on from another's model must not be tested on what
-# that has seen.
+# The held-out masks have a separate seed. The masks and the held-out documents
+# do not depend on the recipe's seed: runs with different seeds are compared on
+# them, and a run that starts from another run's model must not be tested on
+# documents that the model has seen.
 _HELD_OUT_SEED = 10_000
 
 
@@ -41,7 +41,7 @@ def plan_data(
     recipe: PretrainingRecipe,
     tokenizer: keras_hub.tokenizers.Tokenizer | None,
 ) -> Callable[[RunDirectory], None]:
-    """Checks what a run is to read, and returns what writes it for the run.
+    """Checks the text of a run, and returns a function that prepares it.
 
     Args:
         recipe: `PretrainingRecipe`.
@@ -51,7 +51,7 @@ def plan_data(
         A function of the `RunDirectory` to write to.
 
     Raises:
-        UserError: it cannot be read.
+        UserError: the text cannot be read.
     """
     if recipe.data_from is not None:
         packed = find_packed(recipe, tokenizer)
@@ -89,7 +89,7 @@ def prepare_data(
     tokenizer: keras_hub.tokenizers.Tokenizer | None,
     run: RunDirectory,
 ) -> None:
-    """Packs the corpora, with a vocabulary of their own if there is none."""
+    """Packs the corpora; trains a vocabulary first if there is none."""
     family = family_named(recipe.backbone)
     if tokenizer is None:
         tokenizer = family.train_tokenizer(corpora[0], recipe.vocabulary_size)
@@ -113,11 +113,11 @@ class PretrainingData:
 
     Args:
         recipe: `PretrainingRecipe`.
-        family: its classes.
-        tokenizer: its tokenizer.
-        objective: what it learns from the rows.
-        train: int32 rows of shape `(rows, sequence_length)`.
-        held_out: int32 rows, likewise.
+        family: the classes of the model's family.
+        tokenizer: the model's tokenizer.
+        objective: what the model predicts in the rows.
+        train: int32 array of shape `(rows, sequence_length)`.
+        held_out: int32 array, likewise.
     """
 
     recipe: PretrainingRecipe
@@ -131,10 +131,10 @@ class PretrainingData:
     def open(
         cls, recipe: PretrainingRecipe, run: RunDirectory
     ) -> "PretrainingData":
-        """Opens what `prepare_data` has written, without the corpora.
+        """Opens the files of `prepare_data`, without reading the corpora.
 
         Raises:
-            UserError: it has changed since.
+            UserError: a file has changed since.
         """
         for path in (run.tokenizer, run.data):
             check_unchanged(path, "--run-dir")
@@ -151,7 +151,7 @@ class PretrainingData:
 
     @functools.cached_property
     def preprocessor(self) -> keras_hub.models.Preprocessor:
-        """Does to text what was done to the corpus."""
+        """Returns a preprocessor that treats text like the corpus."""
         return self.family.make_preprocessor(self.objective)
 
     def training_batches(

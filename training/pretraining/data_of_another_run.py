@@ -1,4 +1,4 @@
-"""The packed text of another run, instead of packing the same text again."""
+"""Reuses the packed text of another run."""
 
 import os
 import shutil
@@ -16,7 +16,7 @@ from training.loading.pretrained_model import load_tokenizer
 from training.pretraining.recipe import PretrainingRecipe
 from training.text.packed_text import open_packed
 
-# What the packed text follows from, besides the tokenizer.
+# The fields that determine the packed text, besides the tokenizer.
 _FIELDS = ("corpus", "validation", "held_out", "sequence_length", "backbone")
 
 
@@ -28,11 +28,11 @@ def find_packed(
 
     Args:
         recipe: `PretrainingRecipe` with `data_from`.
-        tokenizer: the one that the text has to be tokenized with, or None for
-            that run's.
+        tokenizer: the tokenizer that the text must be tokenized with, or None
+            for that run's tokenizer.
 
     Raises:
-        UserError: it holds no packed text, or not that of this recipe.
+        UserError: the run has no packed text, or that of another recipe.
     """
     packed = RunDirectory(recipe.data_from)
     other = packed.read_recipe("--data-from")
@@ -45,7 +45,7 @@ def find_packed(
         open_packed(path, other["sequence_length"], own.vocabulary_size())
     fields = _FIELDS
     if tokenizer is None:
-        # This run would train a vocabulary of that size.
+        # This run would train a vocabulary of its own size.
         fields += ("vocabulary_size",)
     if found := recipe_differences(other, recipe, fields):
         raise _refused(recipe, f"packed with other flags ({'; '.join(found)})")
@@ -61,18 +61,18 @@ def link_packed(packed: RunDirectory, run: RunDirectory) -> None:
         (packed.packed_train, run.packed_train),
         (packed.packed_held_out, run.packed_held_out),
     ):
-        # Nothing writes into the files of a run once they are there.
+        # Links are safe: the files of a run are never changed in place.
         with replacing_file(path) as partial:
             try:
                 os.link(source, partial)
             except OSError:
-                # Another disk, or one without links.
+                # It is on another disk, or on one without links.
                 shutil.copyfile(source, partial)
     seal_directory(run.data)
 
 
 def _content(tokenizer):
-    """What decides on the ids of a text."""
+    """Returns the parts of a tokenizer that determine the ids of a text."""
     return [
         tokenizer.get_vocabulary(),
         getattr(tokenizer, "merges", None),

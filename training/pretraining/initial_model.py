@@ -19,8 +19,8 @@ class InitialModel:
 
     Args:
         task: masked-LM or causal task of keras-hub or `keras_pkm.models`.
-        family: Its classes.
-        tokenizer: the one that it was trained with.
+        family: The classes of its family.
+        tokenizer: The tokenizer that it was trained with.
     """
 
     task: keras_hub.models.Task
@@ -52,10 +52,10 @@ def load_initial_model(path: str | None) -> InitialModel | None:
 def recipe_of_initial_model(
     recipe: PretrainingRecipe, initial: InitialModel | None
 ) -> PretrainingRecipe:
-    """Returns the recipe with the sizes that the initial model decides on.
+    """Returns the recipe with the sizes of the initial model.
 
-    Its memory, too, if it has one. There is no plain stage then: the initial
-    model stands for it.
+    If the model has memory, its sizes are taken over, too. There is no plain
+    stage then: the initial model replaces it.
 
     Raises:
         UserError: the model cannot take inputs that long.

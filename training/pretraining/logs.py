@@ -1,7 +1,7 @@
 """Reads the logs of a pretraining run.
 
-A run that was interrupted goes on from an earlier step, and logs the steps from
-there on once more: of each step the last row counts.
+A run that was interrupted resumes at an earlier step, and logs the steps from
+there again: the last row of each step counts.
 """
 
 import csv
@@ -22,11 +22,11 @@ from training.pretraining.stages import plan_stages
 
 
 def read_rows(path: pathlib.Path, *key: str) -> list[dict[str, str]]:
-    """Returns the rows of a log in order, of equal ones the last.
+    """Returns the rows of a log in order; of equal rows, only the last.
 
     Args:
-        path: A CSV file, or none.
-        *key: The columns, of whole numbers, that say which rows are equal.
+        path: A CSV file, which may be missing.
+        *key: The columns, with whole numbers, that identify equal rows.
 
     Raises:
         UserError: the file is damaged.
@@ -57,7 +57,7 @@ def _damaged(path, line, reason):
 
 
 def _read_points(path, key, column):
-    """Pairs of the number in the column `key` and the one in another column."""
+    """Returns pairs of the number in column `key` and that in `column`."""
     points = []
     for row in read_rows(path, key):
         try:
@@ -74,8 +74,8 @@ def read_curves(path: str) -> dict[str, dict[str, list]]:
         path: The run's directory.
 
     Returns:
-        By the stage's name `"training"` and `"held_out"`, lists of pairs of a
-        step and a perplexity.
+        For each stage's name, a dict of `"training"` and `"held_out"`: lists of
+        pairs of a step and a perplexity.
 
     Raises:
         UserError: it is not a pretraining run.
@@ -97,13 +97,13 @@ def read_curves(path: str) -> dict[str, dict[str, list]]:
 
 
 def read_curves_of_runs(paths: Iterable[str]) -> dict[str, dict[str, list]]:
-    """Returns the curves of all stages of several runs, by names.
+    """Returns the curves of all stages of several runs, by name.
 
-    A run is named by its directory, or by its whole path, if two directories
-    have the same name. Each is read once.
+    Runs are named by their directories, or by their whole paths if two
+    directories have the same name. Each run is read once.
 
     Raises:
-        UserError: one is not a pretraining run.
+        UserError: one of them is not a pretraining run.
     """
     paths = list(dict.fromkeys(paths))
     names = [pathlib.Path(path).name for path in paths]
@@ -117,15 +117,15 @@ def read_curves_of_runs(paths: Iterable[str]) -> dict[str, dict[str, list]]:
 
 
 def read_staleness(path: str) -> dict[int, dict[int, dict[int, float]]]:
-    """Returns when slots were read for the last time, in a run with memory.
+    """Returns when slots were last read, in a run with memory.
 
     Args:
         path: The run's directory.
 
     Returns:
-        By the number of the layer and the step of a checkpoint, the shares of
-        the slots by the last step, up to that one, at which they were the best
-        of a head; `NEVER` stands for those that have not been.
+        For each layer and each step of a measurement, the shares of slots by
+        the last step, up to that one, at which they were a head's best slot.
+        `NEVER` stands for slots that never were.
 
     Raises:
         UserError: it is not a pretraining run.

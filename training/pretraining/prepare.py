@@ -1,4 +1,4 @@
-"""Checks a recipe against the machine, the model and the data, then writes."""
+"""Checks a recipe against machine, model and data, and prepares its run."""
 
 import dataclasses
 
@@ -22,7 +22,7 @@ def complete_recipe(
     strategy: tf.distribute.Strategy,
     initial: InitialModel | None,
 ) -> PretrainingRecipe:
-    """Returns the recipe with what the model and the machine decide on.
+    """Returns the recipe with fields that depend on model and machine set.
 
     Raises:
         UserError: the recipe cannot be carried out.
@@ -50,7 +50,7 @@ def complete_recipe(
 def prepare_run(
     recipe: PretrainingRecipe, run: RunDirectory, initial: InitialModel | None
 ) -> None:
-    """Checks all that can be checked, then writes what training reads.
+    """Checks everything that can be checked, then writes the training data.
 
     Raises:
         UserError: the recipe cannot be carried out; nothing is written then.
@@ -77,10 +77,10 @@ def prepare_run(
 def choose_tokenizer(
     recipe: PretrainingRecipe, initial: InitialModel | None
 ) -> keras_hub.tokenizers.Tokenizer | None:
-    """Returns the tokenizer to use, or None if one is to be trained.
+    """Returns the tokenizer to use, or None if one will be trained.
 
     Raises:
-        UserError: its vocabulary is not the initial model's.
+        UserError: the vocabulary does not fit the initial model.
     """
     if recipe.vocabulary is None:
         return initial and initial.tokenizer

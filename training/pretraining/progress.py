@@ -1,4 +1,4 @@
-"""What the checkpoints of a pretraining stage keep."""
+"""The progress of a stage of pretraining, for checkpoints."""
 
 import dataclasses
 
@@ -7,15 +7,15 @@ from training.fitting.progress import Progress
 
 @dataclasses.dataclass
 class StageProgress(Progress):
-    """How far a stage has come, and what the stages before it found.
+    """The figures of a stage so far, and of the stages before it.
 
-    `training.pretraining.stage` owns it: it is created there when a stage
-    begins, and only the callbacks that stand there change it.
+    It is created when a stage begins; only the callbacks of
+    `training.pretraining.stage_callbacks` change it.
 
     Attributes:
         finished: The figures of the stages before.
-        perplexity_before: The held-out perplexity before the first step, of a
-            stage that goes on from another model.
+        perplexity_before: The held-out perplexity before the first step, if the
+            stage starts from another model.
         lowest: The lowest held-out perplexity so far.
         figures: The stage's figures at the last evaluation.
     """

@@ -1,4 +1,4 @@
-"""Finds what is impossible in a recipe before anything is written."""
+"""Checks a recipe before anything is written."""
 
 from keras_pkm.layers import ProductKeyMemory
 from keras_pkm.layers.memory_layers import check_memory_layers
@@ -19,7 +19,7 @@ def check_recipe(recipe: PretrainingRecipe, replicas: int = 1) -> None:
         replicas: int. The number of devices that share a batch.
 
     Raises:
-        UserError: one of them is out of range.
+        UserError: one of them is out of range, or they do not fit together.
     """
     check_numbers(
         recipe,

@@ -28,8 +28,8 @@ from training.pretraining.stages import Stage
 
 # Number of points on the curve of the training perplexity.
 _CURVE_POINTS = 200
-# The share of the held-out text on which the use of memories is measured while
-# training. A train step takes as long as three that only read: they add 1 %.
+# Memory usage is measured on one held-out batch for this number of train steps.
+# It takes a third of the time of a train step, and so adds 1 %.
 _MONITORED = 33
 
 
@@ -40,20 +40,20 @@ def build_model(
     stage: Stage,
     start: keras_hub.models.Task | None,
 ) -> keras_hub.models.Task:
-    """Builds a stage's model; its weights are fresh, not those of `start`.
+    """Builds a stage's model with initial weights, not those of `start`.
 
     Args:
         recipe: `PretrainingRecipe`.
         data: `PretrainingData`.
         strategy: `tf.distribute.Strategy`.
         stage: `Stage`.
-        start: The model whose weights it is to get, or None.
+        start: The model whose weights it will get later, or None.
     """
-    # The same first weights whatever was drawn before.
+    # Initial weights must not depend on earlier random numbers.
     keras.utils.set_random_seed(recipe.seed)
     inherited = {}
     if start is not None:
-        # keras-hub's own backbones do not name all of theirs.
+        # Settings that keras-hub's own backbones do not have as arguments.
         for name in data.family.inherited:
             if hasattr(start.backbone, name):
                 inherited[name] = getattr(start.backbone, name)
@@ -81,7 +81,7 @@ def build_model(
 def compile_model(
     model: keras_hub.models.Task, recipe: PretrainingRecipe, steps: int
 ) -> None:
-    """Gives a model a fresh optimizer, with a schedule of `steps` steps."""
+    """Compiles a model with a new optimizer and a schedule of `steps` steps."""
     with model.distribute_strategy.scope():
         optimizer = make_optimizer(
             learning_rate=recipe.learning_rate,
@@ -99,9 +99,9 @@ def compile_model(
         model.accumulation_steps = recipe.accumulate
         model.compile(
             optimizer,
-            # Keras' own loss divides by all mask positions, empty ones, too.
+            # Keras' own loss divides by all mask positions, even unused ones.
             weighted_metrics=[keras_hub.metrics.Perplexity(from_logits=True)],
-            # Off in all stages, so that their speeds compare.
+            # Off in all stages, so that their speeds are comparable.
             jit_compile=False,
         )
 
@@ -137,16 +137,16 @@ def train_stage(
         stage: `Stage`.
         checkpoint: `TrainingCheckpoint` with a `StageProgress`;
             `checkpoint.step` steps are done.
-        signals: `Signals` that may end it before, after a step.
+        signals: `Signals` that may end it early, after a step.
         run: The directory of presets and logs.
-        writes: Whether this process writes them.
+        writes: Whether this process writes presets and logs.
 
     Returns:
         The `Evaluation` of the trained model on the held-out text.
 
     Raises:
         Interrupted: a signal has come; a checkpoint is written.
-        RunError: steps are skipped one after the other.
+        RunError: too many steps in a row were skipped.
     """
     recipe = data.recipe
     logs = run.stage_logs(stage.label)
@@ -155,7 +155,7 @@ def train_stage(
         lambda: evaluate_held_out(evaluator, data),
         recipe.batch_size * recipe.accumulate * recipe.sequence_length,
     )
-    # Each comes after those whose figures it writes.
+    # Each callback comes after those whose figures it writes.
     callbacks = []
     if model.backbone.memory_outputs:
         callbacks.append(_make_monitor(data, stage, logs, writes))
@@ -189,7 +189,7 @@ def train_stage(
         ),
         prints=writes,
     )
-    # A run that was killed after its last evaluation has none to show.
+    # A run that was killed after its last evaluation has to repeat it.
     return held_out.evaluation or evaluate_held_out(evaluator, data)
 
 

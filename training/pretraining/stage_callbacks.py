@@ -1,4 +1,4 @@
-"""What happens at each evaluation of a pretraining stage."""
+"""Callbacks for the evaluations of a stage of pretraining."""
 
 import pathlib
 import time
@@ -16,12 +16,12 @@ class EvaluateHeldOut(keras.callbacks.Callback):
     """Measures the held-out text after each epoch, and keeps the figures.
 
     The perplexity goes into the logs as `val_perplexity`. All figures go into
-    the checkpoint's state, from which the results are made.
+    the state of the checkpoint, from which the results are made.
 
     Args:
         checkpoint: `TrainingCheckpoint` whose `state` is a `StageProgress`.
         evaluate: Function that returns an `Evaluation`.
-        tokens_per_step: Tokens of a step's batches.
+        tokens_per_step: Number of tokens of a step.
 
     Attributes:
         evaluation: The last `Evaluation`, or `None` before the first.
@@ -60,13 +60,13 @@ class EvaluateHeldOut(keras.callbacks.Callback):
 
 
 class SavePresets(keras.callbacks.Callback):
-    """Saves the model at each evaluation: the last, and the best so far.
+    """Saves the model at each evaluation: the last model and the best so far.
 
     Args:
         checkpoint: `TrainingCheckpoint` whose `state` is a `StageProgress`.
-        preprocessor: The preprocessor that users of the model need.
+        preprocessor: The preprocessor that is saved with the model.
         last: The directory of the last model.
-        best: The directory of the best model, or `None` to keep the last alone.
+        best: The directory of the best model, or `None` to save only the last.
     """
 
     def __init__(
@@ -91,9 +91,9 @@ class SavePresets(keras.callbacks.Callback):
 
 
 class _Throughput:
-    """Steps a second, without the first step after a pause.
+    """Measures steps per second, without the first step after a pause.
 
-    The very first traces the graph; the clock stands still in evaluations.
+    The very first step traces the graph. Evaluations are not counted.
     """
 
     def __init__(self):
@@ -113,5 +113,5 @@ class _Throughput:
 
     @property
     def steps_per_second(self):
-        """0 before the second step."""
+        """Steps per second so far; 0 before the second step."""
         return self._steps / self._seconds if self._steps else 0.0

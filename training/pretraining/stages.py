@@ -1,4 +1,4 @@
-"""The stages of a pretraining run: with or without a plain one at first."""
+"""The stages of a pretraining run."""
 
 import dataclasses
 
@@ -10,13 +10,14 @@ class Stage:
     """One stage of pretraining: its block, its number of steps, its names.
 
     Attributes:
-        number: 0 for a stage with fresh weights, 1 for one that goes on from
-            another model. Each has its own order of rows and its own masks.
+        number: 0 for a stage with random initial weights, 1 for a stage that
+            starts from another model. They have different orders of rows and
+            different masks.
         label: The name of its files.
         name: Its name in tables.
         block: The block of the layers with memory, `"ffn"` for a plain model.
         steps: Its number of steps.
-        evaluate_every: Steps from one evaluation to the next; a divisor of
+        evaluate_every: Number of steps between two evaluations; a divisor of
             `steps`.
     """
 
@@ -29,7 +30,7 @@ class Stage:
 
     @property
     def has_fresh_weights(self) -> bool:
-        """Whether it does not go on from another model."""
+        """Whether it has random initial weights."""
         return self.number == 0
 
 
@@ -51,6 +52,6 @@ def plan_stages(recipe: PretrainingRecipe) -> list[Stage]:
 
 
 def default_evaluate_every(steps: int) -> int:
-    """Returns the steps between at most five evenly spaced evaluations."""
+    """Returns the interval, in steps, of at most five evaluations."""
     evaluations = next(n for n in (5, 4, 3, 2, 1) if steps % n == 0)
     return steps // evaluations

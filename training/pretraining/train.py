@@ -27,7 +27,7 @@ from training.pretraining.stages import Stage
 from training.pretraining.stages import plan_stages
 
 _log = logging.getLogger(__name__)
-# A larger share of unknown tokens is worth a warning.
+# The share of unknown tokens above which a warning is logged.
 _MANY_UNKNOWN = 0.1
 
 
@@ -43,14 +43,14 @@ def train(
 
     Args:
         recipe: `PretrainingRecipe`.
-        run: Its directory, which holds the data.
+        run: The run's directory, which contains the data.
         data: `PretrainingData`.
         strategy: `tf.distribute.Strategy`.
-        start: The model to go on from, or None.
-        signals: `Signals` that may end it before.
+        start: The model to start from, or None.
+        signals: `Signals` that may end it early.
 
     Returns:
-        The results, as JSON takes them.
+        The results, serializable as JSON.
     """
     unigram = data.unigram_perplexity()
     unknown = data.unknown_share()
@@ -72,7 +72,7 @@ def train(
             checkpoint.restore(model)
             finished = checkpoint.state.finished
             print(
-                f"Stage {len(finished) + 1}, {stage.name}, goes on after "
+                f"Stage {len(finished) + 1}, {stage.name}, resumes after "
                 f"{checkpoint.step:,} of {stage.steps:,} steps"
             )
         else:
@@ -84,7 +84,7 @@ def train(
                 "steps"
             )
             _begin_stage(model, evaluator, data, stage, checkpoint, finished)
-        # What has been saved again is all that it takes to go on.
+        # The new checkpoint suffices to resume; earlier stages' are deleted.
         if is_chief(strategy):
             for earlier in checkpoints[: checkpoints.index(checkpoint)]:
                 shutil.rmtree(earlier.directory, ignore_errors=True)
@@ -120,7 +120,7 @@ def train(
     table = format_results(results)
     importance = None
     if model.backbone.memory_outputs:
-        # On all workers, each of which counts a part.
+        # On all workers: each of them counts a part.
         last = stages[-1]
         importance = count_background(
             model, data.training_batches(last.number, 0, last.steps)
@@ -138,21 +138,21 @@ def warn_of_unknown_tokens(share: float) -> None:
     """Logs a warning if a large share of the tokens is unknown."""
     if share > _MANY_UNKNOWN:
         _log.warning(
-            "Of the training text's tokens %.0f %% are unknown to the "
+            "%.0f %% of the training text's tokens are unknown to the "
             "vocabulary: train one on this text, or pass another --vocabulary",
             100 * share,
         )
 
 
 def _reached_stage(run, checkpoints):
-    """The index of the last stage that has begun."""
+    """Returns the index of the last stage that has begun."""
     begun = [i for i, each in enumerate(checkpoints) if each.latest]
-    # Logs are written from the first checkpoint on.
+    # Logs exist only if there was a checkpoint.
     if not begun and run.has_logs:
         raise RunError(
             f"the run in '{run.root}' has logs, but none of its checkpoints "
             f"is left in '{run.checkpoints}': put back a copy of them, or "
-            "begin anew with another --run-dir"
+            "start over with another --run-dir"
         )
     return max(begun, default=0)
 
@@ -168,7 +168,7 @@ def _open_checkpoint(recipe, run, stage: Stage):
 
 def _begin_stage(model, evaluator, data, stage, checkpoint, finished):
     """Evaluates the model before a stage and writes its first checkpoint."""
-    # Of a model that knows nothing it says nothing.
+    # The perplexity of an untrained model is not informative.
     before = None
     if not stage.has_fresh_weights:
         before = evaluate_held_out(evaluator, data).perplexity

@@ -56,7 +56,7 @@ def note(text: str) -> str:
 
 
 def commands(lines: list[str]) -> str:
-    """Returns what was typed, a command a line."""
+    """Returns a listing of commands, one on each line."""
     text = html.escape("\n".join(lines))
     return f'<pre class="wide">{text}</pre>'
 
@@ -64,7 +64,7 @@ def commands(lines: list[str]) -> str:
 def picture(figure: Figure, caption: str) -> str:
     """Returns a matplotlib figure, drawn into the page."""
     file = io.BytesIO()
-    # Without a date, equal numbers make equal pages.
+    # No date, so that equal numbers give equal pages.
     figure.savefig(file, format="svg", metadata={"Date": None}, dpi=150)
     data = base64.b64encode(file.getvalue()).decode()
     caption = html.escape(caption)
@@ -79,9 +79,9 @@ def table(header: list[str], rows: list[list[str]], paper: int = 0) -> str:
     """Returns a table of plain text.
 
     Args:
-        header: Of the columns.
-        rows: Of cells.
-        paper: How many of the last rows are the paper's.
+        header: The names of the columns.
+        rows: The cells of each row.
+        paper: The number of rows at the end that are the paper's.
     """
     return _table(
         header,
@@ -91,7 +91,7 @@ def table(header: list[str], rows: list[list[str]], paper: int = 0) -> str:
 
 
 def readers_table(readers: list[SlotReaders]) -> str:
-    """Returns the table of who reads which slots.
+    """Returns the table of slots and the tokens that read them.
 
     Args:
         readers: list of `training.measuring.slot_tokens.SlotReaders`.

@@ -1,4 +1,4 @@
-"""Plots of what models know, readable on light and dark pages."""
+"""Plots of recall, capacity and forgetting, for light and dark pages."""
 
 from collections.abc import Iterable
 from itertools import cycle
@@ -8,11 +8,11 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 from matplotlib.ticker import StrMethodFormatter
 
-# Okabe and Ito's without black, which no dark page shows.
+# Okabe and Ito's colours, without black, which is invisible on dark pages.
 _COLOURS = (
     *("#0072B2", "#E69F00", "#CC79A7", "#009E73", "#D55E00", "#56B4E9"),
 )
-# Not as many as colours, so that no pair comes twice for a long time.
+# Their number differs from that of the colours, so that pairs rarely repeat.
 _MARKERS = "os^DvpX"
 # Text and lines that stand out from white and from black.
 _INK = "#808080"
@@ -22,10 +22,10 @@ Curves = dict[str, Iterable[tuple[float, float]]]
 
 
 def plot_recall(curves: Curves) -> Figure:
-    """Draws which share of the facts models know as they train.
+    """Draws the share of facts that models know during training.
 
     Args:
-        curves: By the model's name, pairs of seconds and recall, from 0 to 1.
+        curves: Pairs of seconds and recall, from 0 to 1, by the model's name.
     """
     figure, axes = _figure("seconds of training", "facts known")
     _draw(axes, curves)
@@ -37,11 +37,11 @@ def plot_recall(curves: Curves) -> Figure:
 
 
 def plot_capacity(curves: Curves) -> Figure:
-    """Draws how many bits models know of more and more facts.
+    """Draws the bits that models know, by the number of facts.
 
     Args:
-        curves: By the model's name, pairs of a number of facts and the bits
-            that are known of them.
+        curves: Pairs of a number of facts and of the bits known, by the model's
+            name.
     """
     figure, axes = _figure("facts", "bits known")
     _draw(axes, curves)
@@ -56,12 +56,12 @@ def plot_capacity(curves: Curves) -> Figure:
 
 
 def plot_forgetting(curves: Curves, of: str = "facts") -> Figure:
-    """Draws what ways to teach make a model learn, and what it keeps.
+    """Draws what models learn and keep with several teaching methods.
 
     Args:
-        curves: By the way's name, for each of its learning rates a pair of the
-            shares of what it was to keep and to learn.
-        of: `"facts"`, or `"text"`.
+        curves: By the method's name, a pair for each of its learning rates: the
+            shares that were kept and learned.
+        of: The material, `"facts"` or `"text"`.
     """
     names = {
         "facts": ("old facts kept", "new facts known"),
@@ -103,7 +103,7 @@ def _draw(axes, curves):
 
 
 def _legend(figure):
-    # Below the axes, where it hides no curve.
+    # Below the axes, where it does not hide a curve.
     figure.legend(
         loc="outside lower center",
         ncols=2,

@@ -7,11 +7,11 @@ from tabulate import tabulate
 
 
 def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Returns a Markdown table: names on the left, figures to the right.
+    """Returns a Markdown table; the first column is left-aligned.
 
     Args:
         header: The names of the columns.
-        rows: Their cells, already as text.
+        rows: The cells of each row, as text.
     """
     return tabulate(
         rows,

@@ -18,26 +18,26 @@ from training.reports import html_page as page
 from training.reports import plots
 from training.reports.paper import paper_memory_usage
 
-# Slots of the sorted counts that report.json keeps, spread evenly over log.
+# Number of sorted counts in report.json, spaced evenly on a logarithmic axis.
 _KEPT_COUNTS = 200
 
 
 @dataclasses.dataclass(frozen=True)
 class MemoryReport:
-    """What was found out about a model's memories.
+    """The findings about a model's memories.
 
     Attributes:
-        model: Its name.
-        data: Name of the text.
-        reads: What was read on it.
-        readers: By the number of the layer, who reads the slots that are read
-            most.
-        ablations: As of `training.analysis.ablate.measure_ablations`.
-        staleness: As of `training.pretraining.logs.read_staleness`.
-        curves: As of `read_curves_of_runs`.
-        classes: As of `training.measuring.class_reads.compare_classes`, by the
+        model: The name of the model.
+        data: The name of the text.
+        reads: The reads on the text.
+        readers: The most read slots and the tokens that read them, by the
+            number of the layer.
+        ablations: From `training.analysis.ablate.measure_ablations`.
+        staleness: From `training.pretraining.logs.read_staleness`.
+        curves: From `training.pretraining.logs.read_curves_of_runs`.
+        classes: From `training.measuring.class_reads.compare_classes`, by the
             name of the model.
-        class_names: Of the two classes, first that of label 0.
+        class_names: The names of the two classes, that of label 0 first.
     """
 
     model: str
@@ -51,7 +51,7 @@ class MemoryReport:
     class_names: tuple[str, str] | None = None
 
     def numbers(self) -> dict:
-        """Returns everything as JSON takes it."""
+        """Returns everything, serializable as JSON."""
         return {
             "model": self.model,
             "data": self.data,
@@ -289,7 +289,7 @@ class MemoryReport:
 
 
 def _thinned(counts):
-    """The sorted counts at places that lie evenly on a logarithmic axis."""
+    """The sorted counts at positions spaced evenly on a logarithmic axis."""
     ordered = np.sort(counts)[::-1]
     places = np.unique(
         np.geomspace(1, len(ordered), _KEPT_COUNTS).round().astype(int)

@@ -1,7 +1,8 @@
-"""The paper's figures, to print beside ours: of other data and machines.
+"""The paper's figures, which are printed beside ours.
 
-Kim and Jung, "Large Product Key Memory for Pretrained Language Models" (2020),
-dev sets and held-out text. Rows of both are never mixed.
+They are from Kim and Jung, "Large Product Key Memory for Pretrained Language
+Models" (2020), on dev sets and held-out text, with other data and machines than
+ours.
 """
 
 from training.reports.markdown import markdown_table
@@ -34,15 +35,15 @@ _DISTILBERT = {
     "DistilBERT": "77.4/85.7 82.0/- - - 91.6 -",
     "DistilBERT+Init+ResM": "80.4/88.3 84.1/- - - 93.3 -",
 }
-# The table, its rows, and whether it is of DistilBERT.
+# The number of the table, its rows, and whether they are for DistilBERT.
 _TABLES = (
     (4, _BERT, False),
     (5, _BERT_FROZEN, False),
     (7, _DISTILBERT, True),
 )
 
-# Perplexity on WikiText-2, WikiText-103 and PG-19; top-1 usage in percent of
-# layers 4 and 8; KL_u, KL_w of both.
+# Perplexity on WikiText-2, WikiText-103 and PG-19; then, for layers 4 and 8,
+# top-1 usage in percent, KL_u and KL_w.
 _MASKED_LM = {
     "BERT-BASE": "3.49 3.86 6.18 - - -",
     "BERT-BASE, 500k steps more": "3.40 3.72 5.88 - - -",
@@ -58,8 +59,8 @@ _MASKED_LM = {
 def paper_masked_lm() -> dict[str, str]:
     """Returns the paper's figures of masked language models (table 2).
 
-    They are text by model: perplexities on WikiText-2, WikiText-103 and PG-19;
-    top-1 usage in percent, KL_u and KL_w of the layers 4 and 8.
+    They are text, by model: perplexities on WikiText-2, WikiText-103 and PG-19;
+    then top-1 usage in percent, KL_u and KL_w of layers 4 and 8.
     """
     return dict(_MASKED_LM)
 
@@ -67,7 +68,7 @@ def paper_masked_lm() -> dict[str, str]:
 def paper_memory_usage() -> dict[str, dict[int, tuple[str, str, str]]]:
     """Returns the paper's top-1 usage in percent, KL_u and KL_w (table 2).
 
-    They are text as the paper has them, by model and layer.
+    They are text, as printed in the paper, by model and layer.
     """
     return {
         model: dict(
@@ -82,13 +83,14 @@ def paper_figures(task: str, family: str, frozen: bool) -> dict:
     """Returns the paper's figures of a task, in percent.
 
     Args:
-        task: As `--task` has it.
-        family: `"distilbert"` for the paper's DistilBERT, others for its BERT.
-        frozen: Whether the figures of frozen memories are asked for, too.
+        task: The value of `--task`.
+        family: `"distilbert"` for the paper's DistilBERT, or any other for its
+            BERT.
+        frozen: Whether to include the figures of frozen memories.
 
     Returns:
-        For each of the paper's models a dict with `"table"`, its number, and
-        `"figures"`, by our figures' names, of those that the paper has.
+        For each of the paper's models a dict with `"table"`, the number of the
+        table, and `"figures"`, the figures that the paper has, by our names.
     """
     column = list(_TASKS).index(task)
     result = {}

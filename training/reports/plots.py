@@ -13,19 +13,19 @@ from matplotlib.ticker import StrMethodFormatter
 from keras_pkm.metrics.memory_staleness import NEVER
 from training.measuring.memory_reads import MemoryReads
 
-# Okabe and Ito's, told apart by all eyes.
+# Okabe and Ito's colours, which colour-blind readers can distinguish, too.
 COLOURS = (
     *("#0072B2", "#D55E00", "#009E73", "#CC79A7"),
     *("#E69F00", "#56B4E9", "#000000", "#F0E442"),
 )
-# Of curves with the same colour, where there are many.
+# Markers distinguish curves of the same colour.
 _MARKERS = "os^D"
 _GREY = "#777777"
 _SIZE = (6.4, 4.0)
 
 
 def plot_slot_counts(memories: dict[int, MemoryReads]) -> Figure:
-    """Draws how often slots were read, from the most to the least read."""
+    """Draws how often slots were read, sorted from most to least read."""
     figure, axes = _figure(
         "Slots by how often they are read",
         "slots, the most read first",
@@ -82,7 +82,7 @@ def plot_grids(memories: dict[int, MemoryReads]) -> Figure:
 
 
 def plot_coverage(memories: dict[int, MemoryReads]) -> Figure:
-    """Draws how many slots have been read after more and more tokens."""
+    """Draws the share of slots that have been read, by the number of tokens."""
     figure, axes = _figure(
         "Slots that some text reads", "tokens read", "slots used"
     )
@@ -106,12 +106,12 @@ def plot_coverage(memories: dict[int, MemoryReads]) -> Figure:
 
 
 def plot_staleness(histograms: dict[int, dict]) -> Figure:
-    """Draws when slots were the best of a head for the last time (figure 2).
+    """Draws when slots were last a head's best slot (figure 2).
 
     Args:
-        histograms: By the number of the layer, for each checkpoint's step the
-            share of slots by the last step at which they were read, `NEVER` for
-            those that never were.
+        histograms: For each layer and each step of a measurement, the shares of
+            slots by the last step at which they were read; `NEVER` for slots
+            that never were.
     """
     figure = Figure(
         figsize=(3.6 * len(histograms) + 1.4, 3.9), layout="constrained"
@@ -152,8 +152,8 @@ def plot_curves(runs: dict[str, dict]) -> Figure:
     """Draws the perplexities of several runs while they trained (figure 3).
 
     Args:
-        runs: By name, `"training"` and `"held_out"`: lists of pairs of a step
-            and a perplexity.
+        runs: For each name, a dict of `"training"` and `"held_out"`: lists of
+            pairs of a step and a perplexity.
     """
     figure, axes = _figure("Training", "steps", "perplexity")
     styles = cycle(product(_MARKERS, COLOURS))
@@ -185,8 +185,8 @@ def plot_classes(classes: dict[str, dict]) -> Figure:
     """Draws how differently two classes read, by model (figure 4).
 
     Args:
-        classes: By the model's name and the layer's number, the figures of
-            `keras_pkm.metrics.ClassMemoryUsage`.
+        classes: The figures of `keras_pkm.metrics.ClassMemoryUsage`, by the
+            model's name and the layer's number.
     """
     figure = Figure(figsize=_SIZE, layout="constrained")
     for axes, name, title in zip(

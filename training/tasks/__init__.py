@@ -1,1 +1,1 @@
-"""The tasks to fine-tune on: their files, labels and scores."""
+"""The tasks for fine-tuning: their files, labels and scores."""

@@ -1,4 +1,4 @@
-"""Rows of a data set that cannot be used: an error, or a list."""
+"""Handles rows of a data set that cannot be used."""
 
 import dataclasses
 import pathlib
@@ -8,11 +8,11 @@ from keras_pkm.runs.user_error import UserError
 
 @dataclasses.dataclass(frozen=True)
 class BadRow:
-    """Where a row is and what is wrong with it.
+    """A row that cannot be used, and the reason.
 
     Attributes:
         path: The file.
-        place: Where in it, such as "line 7".
+        place: The position in the file, such as "line 7".
         reason: The rule that the row breaks, and what was received.
     """
 
@@ -25,10 +25,10 @@ class BadRow:
 
 
 class BadRows:
-    """Collects bad rows, or raises at the first.
+    """Collects bad rows, or raises an error at the first.
 
     Args:
-        skip: bool. Whether bad rows are left out, `--skip-bad-rows`.
+        skip: bool. Whether to skip bad rows, as with `--skip-bad-rows`.
     """
 
     def __init__(self, skip: bool = False):
@@ -36,25 +36,25 @@ class BadRows:
         self.rows: list[BadRow] = []
 
     def add(self, path: pathlib.Path | str, place: str, reason: str) -> None:
-        """Takes a bad row.
+        """Adds a bad row.
 
         Raises:
-            UserError: bad rows are not left out.
+            UserError: bad rows are not skipped.
         """
         row = BadRow(path, place, reason)
         if not self.skip:
             raise UserError(
-                f"{row}. Mend the file, or pass --skip-bad-rows to leave such "
-                "rows out"
+                f"{row}. Correct the file, or pass --skip-bad-rows to leave "
+                "such rows out"
             )
         self.rows.append(row)
 
     def nothing_left(self, path: pathlib.Path | str, what: str) -> UserError:
-        """Returns the error that a file has nothing that can be used.
+        """Returns the error for a file without any usable row.
 
         Args:
             path: The file.
-            what: What it must hold, such as "questions".
+            what: The kind of rows that it must have, such as "questions".
         """
         of_this_file = [row for row in self.rows if str(row.path) == str(path)]
         if not of_this_file:
@@ -65,7 +65,7 @@ class BadRows:
         )
 
     def report(self, shown: int = 20) -> str:
-        """Returns how many rows were left out, and the first of them."""
+        """Returns the number of skipped rows, and a list of the first ones."""
         lines = [f"{len(self.rows):,} bad rows were left out:"]
         lines += [f"- {row}" for row in self.rows[:shown]]
         if len(self.rows) > shown:

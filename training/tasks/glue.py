@@ -1,7 +1,7 @@
 """The GLUE tasks of the paper: their files, columns, labels and metrics.
 
-Read from GLUE's own directory of TSV files or from TensorFlow Datasets, with
-the same result.
+They are read from GLUE's own directory of TSV files or from TensorFlow
+Datasets, with the same result.
 """
 
 import codecs
@@ -22,14 +22,14 @@ class GlueTask:
         title: Its name in tables.
         directory: The directory of its TSV files.
         tfds: Its name in TensorFlow Datasets.
-        columns: The texts' columns, in the order in which a model reads them.
+        columns: The columns of texts, in the order in which a model reads them.
         tfds_columns: The same in TensorFlow Datasets.
-        label: The label's column.
-        labels: Its values, in the order of the classes' numbers.
-        classes: The classes' names.
-        dev: The dev sets' names, as suffixes of files and splits.
+        label: The column of the label.
+        labels: The values of the label, in the order of the class numbers.
+        classes: The names of the classes.
+        dev: The names of the dev sets, as suffixes of files and splits.
         metric: `"accuracy"` or `"matthews_correlation"`.
-        header: The columns of files that do not name them.
+        header: The columns, if the files have no header.
     """
 
     title: str
@@ -108,7 +108,7 @@ class GlueExamples:
 
     Attributes:
         texts: tuple of lists of str, one list for each column.
-        labels: int32 array, the classes' numbers.
+        labels: int32 array, the class numbers.
     """
 
     texts: tuple[list[str], ...]
@@ -118,14 +118,14 @@ class GlueExamples:
         return len(self.labels)
 
     def first(self, count: int) -> "GlueExamples":
-        """Returns the first examples alone."""
+        """Returns the first `count` examples."""
         return GlueExamples(
             tuple(column[:count] for column in self.texts), self.labels[:count]
         )
 
     @property
     def majority_share(self) -> float:
-        """The share of the most frequent class: what guessing it would give."""
+        """The share of the most frequent class."""
         return np.bincount(self.labels).max() / len(self.labels)
 
 
@@ -136,13 +136,13 @@ def load_glue(
 
     Args:
         task: `GlueTask`.
-        source: `"tfds"`, or GLUE's directory, or that of the task itself.
+        source: `"tfds"`, or GLUE's directory, or the directory of the task.
         data_dir: directory of prepared TensorFlow Datasets, or None to
             download.
-        bad_rows: takes rows that cannot be used.
+        bad_rows: `BadRows` that collects rows that cannot be used.
 
     Returns:
-        A dict with `"train"` and, for each dev set, `"dev"` and its suffix.
+        A dict with `"train"` and, for each dev set, `"dev"` plus its suffix.
 
     Raises:
         UserError: a file is missing or cannot be used.
@@ -162,10 +162,10 @@ def load_glue(
 def read_tsv(
     path: pathlib.Path, task: GlueTask, bad_rows: BadRows
 ) -> GlueExamples:
-    """Reads a file of GLUE: tabs between columns, no quoting at all.
+    """Reads a file of GLUE: columns are separated by tabs, without quoting.
 
     Raises:
-        UserError: it cannot be read, a column is missing, or it has no row.
+        UserError: the file cannot be read, or lacks a column or all rows.
     """
     try:
         content = path.read_bytes().removeprefix(codecs.BOM_UTF8)
@@ -206,8 +206,8 @@ def read_tsv(
         if len(cells) != len(header):
             reason = (
                 f"a row must have {len(header)} columns, received "
-                f"{len(cells)} (cells hold neither tabs nor line ends, and "
-                "quotes do not protect them)"
+                f"{len(cells)} (cells must not contain tabs or line ends, not "
+                "even in quotes)"
             )
         elif cells[label_place] not in task.labels:
             reason = (

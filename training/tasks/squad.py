@@ -16,11 +16,11 @@ class SquadExample:
     """A question about a paragraph.
 
     Attributes:
-        id: The question's.
-        question: str.
+        id: The id of the question.
+        question: The question.
         context: The paragraph.
-        answers: All right answers, parts of the paragraph.
-        answer_starts: Where they begin in it, in characters.
+        answers: All right answers, which are parts of the paragraph.
+        answer_starts: The position of each in the paragraph, in characters.
     """
 
     id: str
@@ -35,7 +35,8 @@ def read_squad(path: pathlib.Path, bad_rows: BadRows) -> list[SquadExample]:
 
     Args:
         path: The JSON file.
-        bad_rows: takes questions, and parts of the file, that cannot be used.
+        bad_rows: `BadRows` that collects questions, and parts of the file, that
+            cannot be used.
 
     Raises:
         UserError: it cannot be read as SQuAD 1.1, or has no question.
@@ -46,7 +47,7 @@ def read_squad(path: pathlib.Path, bad_rows: BadRows) -> list[SquadExample]:
         try:
             example = _make_example(entry, context)
             if example.id in examples:
-                raise _FaultError("its id must be its own, but another has it")
+                raise _FaultError("its id must be unique, but is repeated")
             examples[example.id] = example
         except _FaultError as fault:
             bad_rows.add(path, place, str(fault))
@@ -56,11 +57,11 @@ def read_squad(path: pathlib.Path, bad_rows: BadRows) -> list[SquadExample]:
 
 
 class _FaultError(Exception):
-    """What is wrong with a part of a file."""
+    """The fault of a part of a file."""
 
 
 def _read_entries(path, bad_rows):
-    """Yields each question's entry, with its place and its paragraph."""
+    """Yields each question's entry, with its position and its paragraph."""
     for a, article in enumerate(_read_articles(path), 1):
         place = f"article {a}"
         try:
@@ -126,7 +127,7 @@ _KINDS = {list: "a list", str: "a string", int: "a whole number"}
 
 
 def _get(container, name, kind):
-    """An entry of an object, of the type that SQuAD's layout has there."""
+    """Returns an entry of an object, and checks its type."""
     if not isinstance(container, dict) or name not in container:
         raise _FaultError(f"there must be an object with the entry '{name}'")
     value = container[name]
@@ -148,7 +149,7 @@ def _is_unicode(text):
 
 
 def _fault(example):
-    """What is wrong with an example, or None."""
+    """Returns the fault of an example, or None."""
     if not example.question.strip():
         return "a question must not be empty"
     if not example.answers:
@@ -169,7 +170,7 @@ def _fault(example):
 
 
 def place_of(source: str, split: str) -> str:
-    """Where a split is: its file, or what errors call it in tfds."""
+    """Returns a split's file, or its name in tfds, for errors."""
     if source == "tfds":
         return f"{_TFDS}, {split}"
     return str(pathlib.Path(source) / f"{split}-v1.1.json")
@@ -185,7 +186,7 @@ def load_squad(
             `dev-v1.1.json`.
         data_dir: directory of prepared TensorFlow Datasets, or None to
             download.
-        bad_rows: takes questions that cannot be used.
+        bad_rows: `BadRows` that collects questions that cannot be used.
 
     Returns:
         A dict with `"train"` and `"dev"`.

@@ -22,14 +22,14 @@ def normalize_answer(text: str) -> str:
 
 
 def exact_match(prediction: str, answer: str) -> float:
-    """Whether both are the same once normalized, 1.0 or 0.0."""
+    """Returns 1.0 if both are equal after normalization, else 0.0."""
     return float(normalize_answer(prediction) == normalize_answer(answer))
 
 
 def f1(prediction: str, answer: str) -> float:
-    """The harmonic mean of precision and recall of words, from 0 to 1.
+    """Returns the harmonic mean of precision and recall of words, from 0 to 1.
 
-    It is 0 where no word is shared, even if both are empty.
+    It is 0 if no word is shared, even if both are empty.
     """
     predicted = normalize_answer(prediction).split()
     expected = normalize_answer(answer).split()

@@ -1,4 +1,4 @@
-"""Cuts paragraphs into windows with their question, and answers out of them."""
+"""Cuts paragraphs into windows with their question, and finds answers."""
 
 import dataclasses
 
@@ -25,10 +25,10 @@ class Windows:
             paragraph, -1 elsewhere.
         ends: int32, likewise: the character after its last.
         in_the_middle: bool, likewise: whether no other window of the question
-            has more of the paragraph around the token.
+            has more context around the token.
         examples: int32 of shape `(windows,)`: the question's number.
         labels: int32 of shape `(windows, 2)`: first and last token of the
-            first answer; both 0 in windows that do not hold all of it.
+            first answer; both 0 in windows that do not contain all of it.
     """
 
     token_ids: np.ndarray
@@ -45,7 +45,7 @@ class Windows:
 
     @classmethod
     def empty(cls, count: int, length: int, padding: int) -> "Windows":
-        """Windows that hold nothing but padding."""
+        """Returns windows of nothing but padding."""
         shape = count, length
         return cls(
             token_ids=np.full(shape, padding, "int32"),
@@ -60,7 +60,7 @@ class Windows:
 
     @classmethod
     def concatenate(cls, parts: list["Windows"]) -> "Windows":
-        """Returns the windows of all parts, one part after the other."""
+        """Returns the windows of all parts, concatenated."""
         names = [field.name for field in dataclasses.fields(cls)]
         return cls(
             *(
@@ -87,12 +87,12 @@ def make_windows(
         special: The model's special tokens.
         sizes: The windows' sizes.
         path: The file of the questions, for errors.
-        bad_rows: takes questions that leave no room for the paragraph.
-        progress: Whether to show a bar.
+        bad_rows: `BadRows` that collects questions that are too long.
+        progress: Whether to show a progress bar.
 
     Raises:
-        UserError: a question leaves no room and is not to be left out, or none
-            is left.
+        UserError: a question leaves no space for the paragraph and may not be
+            skipped, or no question is left.
     """
     parts = []
     paragraphs = {}
@@ -102,7 +102,7 @@ def make_windows(
         question = tokenizer.encode(
             example.question, add_special_tokens=False
         ).ids
-        # The questions of a paragraph follow each other.
+        # The questions of a paragraph are consecutive.
         if example.context not in paragraphs:
             paragraphs = {
                 example.context: tokenizer.encode(
@@ -167,20 +167,22 @@ def _windows_of(number, example, head, paragraph, room, special, sizes):
 
 
 def most_context(length: int, room: int, step: int) -> np.ndarray:
-    """For each token the window that has most of the paragraph around it.
+    """Returns, for each token, the window that has most context around it.
 
-    Windows begin every `step` tokens, up to the first that reaches the end. A
-    token's context is the smaller number of tokens to its left and to its
-    right, plus a hundredth of the window's length; of equal ones the first
-    window counts.
+    A window begins every `step` tokens, up to the first window that reaches the
+    end. A token's context is the smaller of the numbers of tokens to its left
+    and to its right, plus a hundredth of the window's length. Of equal windows
+    the first one counts.
 
-    All windows but the last have the same length, so that one of the two whose
-    middles enclose the token is the best of them: three candidates a token.
+    All windows but the last have the same length. The best of them is one of
+    the two whose middles enclose the token, so that there are three candidates
+    for each token.
 
     Args:
-        length: Tokens of the paragraph.
-        room: Tokens of a window.
-        step: Tokens from one window to the next, at most `room`.
+        length: Number of tokens of the paragraph.
+        room: Number of paragraph tokens in a window.
+        step: Number of tokens between the starts of two windows, at most
+            `room`.
 
     Returns:
         int array of shape `(length,)`, the number of a window.
@@ -198,12 +200,12 @@ def most_context(length: int, room: int, step: int) -> np.ndarray:
 
 
 def num_windows(length: int, room: int, step: int) -> int:
-    """Returns how many windows a paragraph takes; see `most_context`."""
+    """Returns the number of windows of a paragraph; see `most_context`."""
     return 1 + max(0, -(-(length - room) // step))
 
 
 def _token_span(offsets, start, end):
-    """First and last token that share a character with [start, end)."""
+    """Returns the first and last token with a character in [start, end)."""
     inside = np.flatnonzero((offsets[:, 0] < end) & (start < offsets[:, 1]))
     return (inside[0], inside[-1]) if len(inside) else None
 
@@ -224,13 +226,14 @@ def best_answers(
         start_logits: float of shape `(windows, sequence_length)`.
         end_logits: float, likewise.
         sizes: The windows' sizes.
-        best: How many starts and ends of a window to combine, and how many
+        best: The number of starts and ends of a window to combine, and of
             answers to return.
 
     Returns:
-        For each question's id a list of dicts with `"text"`, `"logit"` (the
-        sum of both) and `"probability"` (among those of the list), best first.
-        A question without any possible answer has one empty text.
+        For each question's id, a list of dicts, best first, with `"text"`,
+        `"logit"` (the sum of both logits) and `"probability"` (among the
+        answers in the list). A question without a possible answer has one
+        empty text.
     """
     found = [[] for _ in examples]
     for row, number in enumerate(windows.examples):
@@ -260,7 +263,7 @@ def best_answers(
 
 
 def _best_places(logits, allowed, count):
-    """The places of the largest logits among those allowed, best first."""
+    """The positions of the largest allowed logits, best first."""
     places = np.flatnonzero(allowed)
     order = np.argsort(-logits[places], kind="stable")[:count]
     return places[order]

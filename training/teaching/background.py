@@ -1,4 +1,4 @@
-"""How often a run's training text reads each slot."""
+"""Finds how often a run's training text reads each slot."""
 
 import contextlib
 from collections.abc import Iterator
@@ -23,14 +23,14 @@ _MASK_RATE = 0.15
 
 
 def check_background(model: str, background: str | None) -> None:
-    """Checks that there is text that tells important slots from others.
+    """Checks that there is training text for the importance of slots.
 
     Args:
-        model: What `--model` names.
-        background: What `--background` names, or `None`.
+        model: The value of `--model`.
+        background: The value of `--background`, or `None`.
 
     Raises:
-        UserError: there is none.
+        UserError: there is no such text.
     """
     run = RunDirectory(model)
     has_data = run.is_pretraining_run and run.has_data
@@ -54,19 +54,19 @@ def find_importance(
     data_dir: str | None,
     batch_size: int,
 ) -> SlotImportance:
-    """Returns the importance of slots against what a model was trained on.
+    """Returns the importance of slots against a model's training text.
 
-    That is the text that is named, what the run has stored, or what is counted
-    from the text that the run has packed.
+    It is counted on the text of `--background`, if there is one. Otherwise it
+    is read from the run, or counted on the run's packed text.
 
     Args:
-        model: What `--model` names.
+        model: The value of `--model`.
         task: The language model.
-        family: Its classes.
+        family: The classes of its family.
         tokenizer: Its tokenizer.
-        background: What `--background` names, or `None`.
-        data_dir: Of prepared tfds data, or `None`.
-        batch_size: Sequences in a batch.
+        background: The value of `--background`, or `None`.
+        data_dir: Directory of prepared tfds data, or `None`.
+        batch_size: Number of sequences in a batch.
 
     Raises:
         UserError: there is no such text.

@@ -1,4 +1,4 @@
-"""What a model is taught, or is to keep: facts, or text."""
+"""The material that a model is taught, or should keep: facts or text."""
 
 import dataclasses
 import math
@@ -16,26 +16,26 @@ from training.measuring.perplexity import Evaluation
 from training.measuring.perplexity import LanguageModelEvaluator
 from training.measuring.text_batches import PackedText
 
-# Facts that are asked for at once.
+# Number of facts in a batch when they are measured.
 _ASKED = 1000
 # More steps than anyone takes.
 _ENDLESS = 10**9
-# Steps on a text from one time that its perplexity is measured to the next.
+# Minimum number of steps on a text between two measurements of its perplexity.
 _CHECK_EVERY = 4
-# The held-out masks, those that a text is measured with, are not trained on.
+# The seed of the masks for measuring a text; they are not trained on.
 _MEASURED_SEED = 10_000
 
 
 @dataclasses.dataclass(frozen=True)
 class Group:
-    """What is taught together.
+    """Material that is taught together.
 
     Attributes:
-        batches: Of features, labels and weights.
-        is_learned: Takes the model's evaluator, and says whether the model
-            knows it all.
-        pass_steps: Steps in which all of it is seen once.
-        check_every: Steps from one time that `is_learned` is asked to the next.
+        batches: Batches of features, labels and weights.
+        is_learned: Function of the model's evaluator that returns whether the
+            model knows all of the group.
+        pass_steps: Number of steps of one pass over the group.
+        check_every: Number of steps between two calls of `is_learned`.
     """
 
     batches: Iterable[Any]
@@ -45,32 +45,32 @@ class Group:
 
 
 class Material(Protocol):
-    """Facts, or text, of which it can be asked what a model knows."""
+    """Facts or text, with a measurement of how well a model knows it."""
 
     def ask(self, evaluator: LanguageModelEvaluator) -> Evaluation:
-        """Asks a model for all of it."""
+        """Measures how well a model knows the material."""
 
     def groups(self, before: Evaluation) -> list[Group]:
-        """Returns what is taught together, one after the other.
+        """Returns the groups that are taught one after another.
 
         Args:
-            before: What the model knew of it before.
+            before: The measurement before teaching.
         """
 
     def samples(self, batch_size: int, seed: int) -> tf.data.Dataset:
-        """Returns batches of random parts of it, without an end.
+        """Returns endless batches of random parts of the material.
 
         Args:
-            batch_size: Facts, or sequences, of a batch.
-            seed: Of their order.
+            batch_size: Number of facts, or of sequences, in a batch.
+            seed: Seed of their order.
         """
 
     def figures(self, before: Evaluation, after: Evaluation) -> dict:
-        """Returns what has changed, as JSON takes it.
+        """Returns the figures of the change, serializable as JSON.
 
         Args:
-            before: What the model knew of it before.
-            after: What it knows now.
+            before: The measurement before teaching.
+            after: The measurement after teaching.
         """
 
 
@@ -81,9 +81,9 @@ class FactMaterial:
     Attributes:
         facts: The facts.
         batch_size: The number of facts in a batch.
-        group_size: The number of facts that are taught before the next ones;
-            `None` to teach all of them together.
-        seed: Of the order of facts that are taught together.
+        group_size: The number of facts that are taught together before the next
+            ones; `None` to teach all of them together.
+        seed: Seed of the order of facts within a group.
     """
 
     facts: Facts
@@ -140,11 +140,11 @@ class TextMaterial:
     """A text, which is taught as a whole, with new masks at each step.
 
     Attributes:
-        text: Its tokens.
-        batch_size: The sequences of a batch.
-        seed: Of the order and the masks.
-        fall: It counts as learned when its perplexity, with masks that are
-            not trained on, has fallen to this share.
+        text: The packed text.
+        batch_size: The number of sequences in a batch.
+        seed: Seed of the order and of the masks.
+        fall: The text counts as learned when its perplexity, with masks that
+            are not trained on, has fallen to this share.
     """
 
     text: PackedText
@@ -157,7 +157,7 @@ class TextMaterial:
 
     def groups(self, before: Evaluation) -> list[Group]:
         goal = self.fall * before.perplexity
-        # In memory: it is asked for often, and is not long.
+        # Kept in memory, since it is short and measured often.
         measured = list(self._measured())
         return [
             Group(

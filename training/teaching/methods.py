@@ -1,4 +1,4 @@
-"""The ways to teach a model: what is trained."""
+"""The teaching methods, which differ in the weights that they train."""
 
 from collections.abc import Callable
 from collections.abc import Iterable
@@ -21,7 +21,7 @@ from training.batches.model_inputs import keep_inputs
 
 Method = Literal["values", "slots", "all", "head", "ffn", "lora", "replay"]
 Rule = Literal["adam", "sgd"]
-#: Those that write into memories, and nowhere else.
+#: The methods that change memory values only.
 OF_MEMORIES: tuple[Method, ...] = ("values", "slots")
 _LORA_RANK = 8
 
@@ -47,21 +47,23 @@ def make_teacher(
     importance: SlotImportance | None = None,
     replayed: tf.data.Dataset | None = None,
 ) -> Teacher:
-    """Returns what teaches a language model.
+    """Returns a teacher for a language model.
 
-    Ask the task for nothing before: `"lora"` changes its layers.
+    Do not call the task before: `"lora"` changes its layers.
 
     Args:
         task: The task.
-        method: What is trained: the values of its memories (`"values"`), or
-            the most important ones of each batch (`"slots"`); all weights
-            (`"all"`), also with old examples in each batch (`"replay"`); the
-            masked-LM head (`"head"`); the feed-forward networks (`"ffn"`); or
-            low-rank additions to attention's queries and values (`"lora"`).
-        learning_rate: Of all that is trained.
-        rule: How values are updated where nothing else is trained.
-        slots: Of each memory and batch, for `"slots"`.
-        importance: Chooses the slots.
+        method: The weights to train: the memory values that a batch reads
+            (`"values"`), or the most important of them (`"slots"`); all weights
+            (`"all"`), or all weights with old examples in each batch
+            (`"replay"`); the masked-LM head (`"head"`); the feed-forward
+            networks (`"ffn"`); or low-rank additions to attention's queries and
+            values (`"lora"`).
+        learning_rate: The learning rate of all trained weights.
+        rule: The update rule of memory values, if only these are trained.
+        slots: Number of slots of each memory that a batch may change, for
+            `"slots"`.
+        importance: The importance that chooses these slots.
         replayed: Batches of old examples, for `"replay"`.
     """
     loss = keras.losses.SparseCategoricalCrossentropy(
@@ -96,7 +98,7 @@ def make_teacher(
 
 
 def check_memory(task: keras.Model, method: Method) -> None:
-    """Checks that a task has what a method trains.
+    """Checks that a task has memory, if a method needs it.
 
     Raises:
         UserError: it has no memory.
@@ -109,11 +111,12 @@ def check_memory(task: keras.Model, method: Method) -> None:
 
 
 class _WeightTeacher:
-    """Trains any variables.
+    """A teacher that trains any variables.
 
     Args:
-        step: Takes features, labels and weights.
-        replayed: Batches that are added to each batch, or `None`.
+        step: Function of features, labels and weights that takes a step.
+        replayed: Batches of old examples, one of which is added to each batch;
+            or `None`.
     """
 
     def __init__(self, step: Callable, replayed: tf.data.Dataset | None):
@@ -137,7 +140,7 @@ class _WeightTeacher:
 
 
 def _join(new, old):
-    """Rows of two arrays, the narrower of which is padded with zeros."""
+    """Concatenates two arrays; the narrower one is padded with zeros."""
     width = max(new.shape[1], old.shape[1])
     padded = [
         tf.pad(each, [[0, 0], [0, width - each.shape[1]]])
@@ -151,7 +154,7 @@ def _trained(task, method):
         freeze_pooler(task.backbone)
         return task.trainable_variables
     if method == "head":
-        # Not the token embeddings, to which it is tied.
+        # Without the token embeddings, to which the head is tied.
         return _found(task, "mlm_head/")
     if method == "ffn":
         return _found(

@@ -1,4 +1,4 @@
-"""The material that flags name: a file of facts, or text."""
+"""Opens the material that flags name: a file of facts, or text."""
 
 import contextlib
 import pathlib
@@ -28,16 +28,16 @@ def open_material(
     tokenizer: keras_hub.tokenizers.Tokenizer,
     longest: int,
 ) -> Iterator[tuple[Material, Material | None]]:
-    """Gives what is taught, and what is to be kept, while it is open.
+    """Yields the material to teach, and the material to keep, if any.
 
     Args:
         recipe: `TeachingRecipe` with `facts` or `text`.
-        family: The model's classes.
+        family: The classes of the model's family.
         tokenizer: Its tokenizer.
-        longest: The most tokens that the model takes.
+        longest: The maximum number of tokens that the model takes.
 
     Raises:
-        UserError: something cannot be read, or does not suit the model.
+        UserError: a file cannot be read, or does not fit the model.
     """
     with contextlib.ExitStack() as stack:
 

@@ -1,6 +1,6 @@
-"""What teaching a run consists of, as data.
+"""The settings for teaching a model.
 
-The command line has one flag for each field, whose help is the comment above.
+The command line has one flag for each field; the comment above is its help.
 """
 
 import dataclasses
@@ -15,7 +15,7 @@ from training.facts.text_facts import TEMPLATE
 from training.teaching.methods import Method
 from training.teaching.methods import Rule
 
-# The best ones of `--compare`.
+# The best rates in `--compare`.
 _RATES = {"all": 3e-4, "replay": 3e-4, "head": 1e-3, "ffn": 1e-4, "lora": 3e-4}
 _MEMORY_RATES = {
     ("values", "adam"): 1e-2,
@@ -31,15 +31,15 @@ class TeachingRecipe:
     """Teach a trained language model, and show what it forgets.
 
     Writes new facts, or a text, into the memory of a model; all other weights
-    stay as they are. The result is a run, and a patch that other copies of the
-    model take with --apply, and give back with --revert.
+    stay unchanged. The result is a run with a patch. --apply applies the patch
+    to another copy of the model, and --revert undoes it.
 
     --compare measures what all methods learn and forget; see --compare --help.
-    --verbose shows the messages of TensorFlow, too.
+    --verbose also shows the messages of TensorFlow.
     """
 
-    # The directory of a run, whose best model it is; or a preset. An encoder
-    # must have its masked-LM head.
+    # The model: the directory of a run, of which the best model is used, or a
+    # preset. An encoder must have its masked-LM head.
     model: str
     # Directory to write; new or empty.
     out: pathlib.Path
@@ -48,54 +48,57 @@ class TeachingRecipe:
 
     # A TSV file with the columns subject, relation and value.
     facts: pathlib.Path | None = None
-    # Text files or globs separated by commas, tfds:NAME, or python-docs.
+    # The text: files or globs separated by commas, tfds:NAME, or python-docs.
     text: str | None = None
-    # A patch that another copy of the model was taught.
+    # A patch to apply, from teaching another copy of the model.
     apply: pathlib.Path | None = None
-    # A patch that the model was taught, to undo.
+    # A patch to undo.
     revert: pathlib.Path | None = None
 
     # --- What it is to keep ---
 
-    # Facts (a .tsv file) or text, on which the model is measured before and
-    # after.
+    # Facts (a .tsv file) or text on which forgetting is measured.
     keep: str | None = None
 
     # --- How ---
 
-    # What is trained: the memory's values that matter most to what is new and
-    # least to other text (slots), or all that it reads (values); all weights,
-    # the head, the feed-forward networks, LoRA; or all weights with --keep
-    # replayed.
+    # What is trained: the memory values that matter most to the new material
+    # and least to other text (slots); all memory values that it reads (values);
+    # all weights (all); the head (head); the feed-forward networks (ffn); LoRA
+    # (lora); or all weights, with examples of --keep in each batch (replay).
     method: Method = "slots"
-    # How values are updated: by Adam, or by gradient descent.
+    # Update rule of the memory values: Adam, or plain gradient descent (sgd).
     rule: Rule = "adam"
-    # Learning rate. Default: that of the method.
+    # Learning rate. Default: depends on --method and --rule.
     learning_rate: float | None = None
-    # Slots of each memory that a batch may change, with --method slots.
+    # Number of slots of each memory that a batch may change, with --method
+    # slots.
     slots: int = 500
-    # Text that the model was trained on, which tells important slots from those
-    # that all text reads. Default: that of the run.
+    # Text that the model was trained on. It shows which slots are specific to
+    # the new material, with --method slots. Default: the run's own training
+    # text.
     background: str | None = None
-    # The most steps; fewer are taken if all is learned before. Default: 200
-    # passes over the facts, or over the text.
+    # Maximum number of steps. Teaching ends earlier if everything is learned.
+    # Default: 200 passes over the facts, or over the text.
     steps: int | None = None
-    # Teach so many facts until they are known, then as many others. --steps are
-    # then those of each group. Default: all facts together, which keeps the
-    # first from being overwritten by the last.
+    # Teach this number of facts until they are known, then the next ones.
+    # --steps then applies to each group. Default: all facts together, so that
+    # later facts do not overwrite earlier ones.
     group_size: int | None = None
-    # The text of a fact.
+    # The wording of a fact.
     template: str = TEMPLATE
-    # A text counts as learned when its perplexity has fallen to this share.
+    # A text counts as learned once its perplexity has fallen to this share of
+    # what it was.
     fall: float = 0.5
 
     # --- Text ---
 
-    # Tokens of an input. Default: as many as the model takes, at most 512.
+    # Number of tokens of an input. Default: the maximum that the model takes,
+    # up to 512.
     sequence_length: int | None = None
-    # Share of the tokens to predict.
+    # Share of the tokens that a masked language model predicts.
     mask_rate: float = 0.15
-    # Facts, or sequences of text, in a batch.
+    # Number of facts, or of sequences of text, in a batch.
     batch_size: int = 32
     # Directory of prepared tfds data. With it nothing is downloaded.
     data_dir: str | None = None

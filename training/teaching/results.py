@@ -7,7 +7,7 @@ def format_results(results: dict) -> str:
     """Returns what was learned and forgotten as Markdown.
 
     Args:
-        results: Those of `training.teaching.teach.teach`, with `"patch"`.
+        results: The results of `training.teaching.teach.teach`, and `"patch"`.
     """
     rows = []
     for name, title in (("new", "new"), ("old", "to keep")):

@@ -1,4 +1,4 @@
-"""Teaches a run, or applies what another copy was taught; writes a new run."""
+"""Teaches a run, or applies a patch to it, and writes a new run."""
 
 import dataclasses
 import shutil
@@ -25,14 +25,14 @@ from training.teaching.teach import teach
 
 @dataclasses.dataclass
 class TaughtModel:
-    """A task with what was written into it.
+    """A taught task.
 
     Attributes:
         task: The task.
-        patch: What has changed in its memories, or `None` where other weights
-            have changed, too.
-        figures: What it learned and forgot.
-        importance: Of its slots, if it was needed.
+        patch: The changes of its memories, or `None` if other weights have
+            changed, too.
+        figures: The figures of what it learned and forgot.
+        importance: The importance of its slots, if it was needed.
     """
 
     task: keras_hub.models.Task
@@ -42,7 +42,7 @@ class TaughtModel:
 
 
 def make_taught_run(recipe: TeachingRecipe) -> str:
-    """Does what a recipe says, and returns its results as Markdown.
+    """Carries out a recipe, and returns its results as Markdown.
 
     Raises:
         UserError: the recipe cannot be carried out; nothing is written then.
@@ -97,9 +97,9 @@ def _teach(recipe, task, family, tokenizer):
 def _check_changes(patch):
     if not patch.num_rows:
         raise UserError(
-            "--method slots found no slot to write into: those that the new "
-            "facts or text read are read by all of the background, too; pass "
-            "--method values, or a more varied --background"
+            "--method slots found no slot to write into: all slots that the "
+            "new facts or text read are read by every batch of the background, "
+            "too; pass --method values, or a more varied --background"
         )
 
 

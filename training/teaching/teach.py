@@ -1,4 +1,4 @@
-"""Teaches a masked-LM task something, and asks what it knows and forgot."""
+"""Teaches a language model, and measures what it learned and forgot."""
 
 from collections.abc import Callable
 
@@ -11,7 +11,7 @@ from training.teaching.material import Group
 from training.teaching.material import Material
 from training.teaching.methods import Teacher
 
-# Where the number of steps is not limited otherwise.
+# Maximum number of passes, if the number of steps is not given.
 _PASSES = 200
 
 
@@ -27,14 +27,15 @@ def teach(
 
     Args:
         task: The task.
-        teacher: What teaches it.
-        new: What it is to learn.
-        old: What it is to keep, which is measured alone.
-        steps: The most steps of a group; `None` for 200 passes over it.
+        teacher: The teacher.
+        new: The material to teach.
+        old: The material to keep, which is only measured; or `None`.
+        steps: Maximum number of steps on a group; `None` for 200 passes over
+            it.
 
     Returns:
-        A dict of `"steps"`, those of each group; `"new"`, and `"old"` if there
-        is any: the figures of the material.
+        A dict of `"steps"`, the number of steps on each group, and the figures
+        of the material: `"new"` and, if there is any, `"old"`.
     """
     evaluator = LanguageModelEvaluator(task)
     asked = {"new": new} if old is None else {"new": new, "old": old}
@@ -49,7 +50,7 @@ def teach(
             until = _until_learned(group, evaluator, progress)
             batches = keep_inputs(task.input, group.batches)
             taken.append(teacher.teach(batches, at_most, until))
-            # What was not needed counts as done.
+            # Steps that were not needed count as done.
             progress.update(sum(most[: len(taken)]) - progress.n)
     figures = {
         name: each.figures(before[name], each.ask(evaluator))
@@ -61,7 +62,7 @@ def teach(
 def _until_learned(
     group: Group, evaluator: LanguageModelEvaluator, progress: tqdm
 ) -> Callable[[], bool]:
-    """Returns a function that asks, at some of its calls, if all is known."""
+    """Returns a function that checks, at some calls, if all is learned."""
     calls = 0
 
     def until():

@@ -14,8 +14,8 @@ from tqdm import tqdm
 
 from keras_pkm.runs.user_error import UserError
 
-# Longer words are trained on in pieces: training takes time that grows with the
-# square of the length.
+# Longer words are split for training, whose time grows with the square of their
+# length.
 _PIECES = Regex(".{1,100}")
 
 SPECIAL_TOKENS = {
@@ -28,8 +28,8 @@ SPECIAL_TOKENS = {
     ),
     keras_hub.models.GPT2Tokenizer: ("<|endoftext|>",),
 }
-# GPT-2's tokenizer pads with id 0. Were that the end token, generation would
-# take padding for the end of the text.
+# GPT-2's tokenizer pads with id 0. If that were the end token, generation would
+# mistake padding for the end of the text.
 _PADDING = {keras_hub.models.GPT2Tokenizer: ("<|pad|>",)}
 
 
@@ -37,14 +37,14 @@ def load_byte_pairs(
     path: str,
     kind: type[keras_hub.tokenizers.BytePairTokenizer],
 ) -> keras_hub.tokenizers.BytePairTokenizer:
-    """Reads a JSON file of tokens and their ids, with `merges.txt` beside.
+    """Reads a JSON file of tokens and their ids, and `merges.txt` beside it.
 
     Args:
         path: The JSON file.
         kind: The class of the tokenizer, a key of `SPECIAL_TOKENS`.
 
     Raises:
-        UserError: one of them cannot be used.
+        UserError: one of the files cannot be used.
     """
     path = pathlib.Path(path)
     merges_path = path.with_name("merges.txt")
@@ -82,18 +82,18 @@ def train_byte_pairs(
     kind: type[keras_hub.tokenizers.BytePairTokenizer],
     progress: bool = True,
 ) -> keras_hub.tokenizers.BytePairTokenizer:
-    """Trains a byte-pair vocabulary that keeps case, as RoBERTa's and GPT-2's.
+    """Trains a byte-pair vocabulary that keeps case, as for RoBERTa and GPT-2.
 
     The documents are read once.
 
     Args:
         documents: iterable of str. The text to train on.
-        size: int. The number of tokens; fewer where the text has fewer.
+        size: int. The number of tokens; fewer if the text has fewer.
         kind: The class of the tokenizer, a key of `SPECIAL_TOKENS`.
         progress: bool. Whether to show a progress bar. Defaults to `True`.
 
     Raises:
-        UserError: `size` has no place for all bytes.
+        UserError: `size` is too small for all bytes.
     """
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     special = [*_PADDING.get(kind, ()), *SPECIAL_TOKENS[kind]]

@@ -26,9 +26,10 @@ class Corpus:
     document ends a paragraph, and thereby a sentence.
 
     Args:
-        name: str. What the user asked for.
-        documents: function without arguments. Returns the documents, as `str`.
-        check: function without arguments. Raises `UserError` where the corpus
+        name: str. The name that the user gave.
+        documents: function without arguments that returns the documents, as
+            `str`.
+        check: function without arguments that raises `UserError` if the corpus
             cannot be read. Call it once, before anything is written.
     """
 
@@ -44,12 +45,12 @@ def open_corpus(spec: str, data_dir: str | None = None) -> Corpus:
     """Returns the corpus that `spec` names.
 
     Args:
-        spec: str. `"python-docs"`: the documentation that every Python
-            carries. `"tfds:NAME"`: the feature "text" of a TensorFlow Datasets
-            data set. Otherwise text files or globs, separated by commas, in
-            which a blank line ends a document.
-        data_dir: str or None. Where a prepared `"tfds:NAME"` lies. Defaults to
-            `None`: tfds's own folder.
+        spec: str. `"python-docs"` for the documentation that comes with Python;
+            `"tfds:NAME"` for the feature "text" of a TensorFlow Datasets data
+            set; otherwise text files or globs, separated by commas, in which a
+            blank line ends a document.
+        data_dir: str or None. The directory of prepared data for `"tfds:NAME"`.
+            Defaults to `None`: tfds's own directory.
 
     Raises:
         UserError: no file matches.
@@ -74,15 +75,15 @@ def open_corpus(spec: str, data_dir: str | None = None) -> Corpus:
 def split_documents(
     corpus: Corpus, held_out: float, seed: int = 0
 ) -> tuple[Corpus, Corpus]:
-    """Splits a corpus by document into one to train on and one held out.
+    """Splits the documents of a corpus into a training and a held-out part.
 
-    Each document's side follows from its own text, so that equal documents lie
-    on the same side, and a corpus that grows moves none of them.
+    The part of a document depends on its own text. So equal documents are in
+    the same part, and no document changes sides when a corpus grows.
 
     Args:
-        corpus: `Corpus`. The one to split.
-        held_out: float. The expected share of the documents that are held out,
-            from 0 to below 1.
+        corpus: `Corpus`. The corpus to split.
+        held_out: float. The expected share of held-out documents, at least 0
+            and below 1.
         seed: int. Another seed holds out other documents. Defaults to `0`.
 
     Returns:

@@ -1,7 +1,8 @@
-"""Tokenizers that say which characters a token stands for.
+"""Tokenizers that return the characters of each token.
 
-keras-hub's tokenizers run in TensorFlow graphs and give ids alone. The same
-vocabulary in the package `tokenizers` gives the same ids, with their places.
+keras-hub's tokenizers run in TensorFlow graphs and return only ids. The package
+`tokenizers` returns the same ids for the same vocabulary, with their positions
+in the text.
 """
 
 import keras_hub
@@ -14,7 +15,7 @@ from tokenizers import processors
 
 from keras_pkm.runs.user_error import UserError
 
-# keras-hub's patterns, which say where words begin and end.
+# keras-hub's patterns for the boundaries of words.
 from keras_hub.src.tokenizers.word_piece_tokenizer import (  # isort: skip
     PUNCTUATION_AND_CJK_REGEX,
     PUNCTUATION_REGEX,
@@ -25,13 +26,13 @@ from keras_hub.src.tokenizers.word_piece_tokenizer import (  # isort: skip
 def make_offset_tokenizer(
     tokenizer: keras_hub.tokenizers.Tokenizer,
 ) -> Tokenizer:
-    """Returns a tokenizer of the same vocabulary that keeps offsets.
+    """Returns a tokenizer with the same vocabulary that keeps offsets.
 
-    Its `encode(text, add_special_tokens=False)` has `ids` and `offsets`, the
-    first character of each token and that after its last.
+    Its `encode(text, add_special_tokens=False)` has `ids` and `offsets`: the
+    first character of each token and the one after its last.
 
     Args:
-        tokenizer: that of a BERT, DistilBERT or RoBERTa of keras-hub.
+        tokenizer: A WordPiece or byte-pair tokenizer of keras-hub.
 
     Raises:
         UserError: it is of another kind.
@@ -66,8 +67,8 @@ def _word_piece(tokenizer):
         result.normalizer = normalizers.Sequence(
             [normalizers.NFD(), normalizers.Replace(Regex(r"\p{Mn}"), "")]
         )
-    # Its spaces mean those beyond ASCII too here: TensorFlow's do not, and make
-    # one unknown word of two known ones.
+    # Here spaces include those beyond ASCII. TensorFlow's do not, and turn two
+    # known words into an unknown one.
     words = [
         pre_tokenizers.Split(Regex(WHITESPACE_REGEX), "removed"),
         pre_tokenizers.Split(Regex(words_of_their_own), "isolated"),
@@ -81,7 +82,7 @@ def _word_piece(tokenizer):
 class _FoldCase:
     """Folds the case of words as keras-hub does.
 
-    That is Unicode's NFKC_Casefold, word by word, where BERT only lowercases: ß
+    It is Unicode's NFKC_Casefold, word by word, while BERT only lowercases: ß
     becomes ss, ½ becomes 1⁄2, ς becomes σ.
     """
 
@@ -101,6 +102,6 @@ def _byte_pair(tokenizer):
     merges = [tuple(merge.split(" ")) for merge in tokenizer.merges]
     result = Tokenizer(models.BPE(dict(tokenizer.vocabulary), merges))
     result.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    # Offsets leave out the space that a token begins with.
+    # Offsets exclude the space that a token begins with.
     result.post_processor = processors.ByteLevel(trim_offsets=True)
     return result

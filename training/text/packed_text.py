@@ -1,4 +1,4 @@
-"""From documents to a file of packed token ids, in bounded memory."""
+"""Packs documents into a file of token ids, in bounded memory."""
 
 import itertools
 import pathlib
@@ -28,27 +28,26 @@ def tokenize_and_pack(
 ) -> np.ndarray:
     """Writes the packed token ids of the documents to a file.
 
-    The file is complete or absent: it is written under another name and moved.
+    The file is written whole or not at all: under another name, and then moved.
 
     Args:
         documents: iterable of str. A newline ends a sentence.
         tokenizer: A keras-hub tokenizer of word pieces or byte pairs.
         sequence_length: int. The length of a row.
-        path: The file: int32 rows, little-endian. A file that is there is
-            replaced.
-        progress_label: str or None. Stands before the progress bar, and names
-            the documents in errors. Defaults to `"Tokens"`; with `None` there
-            is no bar.
-        limit: int or None. The most rows: once there are so many, no more
-            documents are read. Defaults to `None`: all.
-        layout: How the tokens are cut into rows. Defaults to `sentence_rows`,
-            that of masked language models.
+        path: The file: int32 rows, little-endian. An existing file is replaced.
+        progress_label: str or None. The label of the progress bar, and the name
+            of the documents in errors. Defaults to `"Tokens"`; with `None`
+            there is no bar.
+        limit: int or None. The maximum number of rows; no more documents are
+            read once it is reached. Defaults to `None`: all.
+        layout: The function that cuts tokens into rows. Defaults to
+            `sentence_rows`, for masked language models.
 
     Returns:
         The rows, as `open_packed` returns them.
 
     Raises:
-        UserError: the documents hold no token.
+        UserError: the documents have no token.
     """
     progress = tqdm(
         documents,
@@ -85,7 +84,7 @@ def open_packed(
         A read-only memory map of shape `(rows, sequence_length)`, int32.
 
     Raises:
-        UserError: the file does not hold such rows.
+        UserError: the file does not contain such rows.
     """
     try:
         size = path.stat().st_size
@@ -100,6 +99,6 @@ def open_packed(
         raise UserError(
             f"'{path}' must hold rows of {sequence_length} ids from 0 to "
             f"{vocabulary_size - 1:,}, but has {error}: put back a copy of it, "
-            "or begin anew with another --run-dir"
+            "or start over with another --run-dir"
         ) from error
     return rows

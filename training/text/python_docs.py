@@ -1,8 +1,8 @@
-"""The corpus that every Python carries: its own documentation.
+"""The corpus that comes with every Python: its own documentation.
 
-About 370 thousand words of English: the language reference that `help()` shows
-and the docstrings of the standard library. It needs no download, and differs a
-little between versions of Python.
+It has about 370 thousand words of English: the language reference that `help()`
+shows and the docstrings of the standard library. It needs no download, and
+differs a little between versions of Python.
 """
 
 import ast
@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from pydoc_data import topics
 
-# Tests, and packages that are not the standard library's own.
+# Tests, and packages that do not belong to the standard library.
 _SKIPPED_FOLDERS = {
     "test",
     "tests",
@@ -30,9 +30,9 @@ _SKIPPED_FOLDERS = {
 def python_documents() -> tuple[str, ...]:
     """Returns the documents, in a fixed order, without duplicates.
 
-    One document is one topic of `help()`, or all docstrings of one module.
-    They are 2.5 MB, and parsing the standard library takes seconds, so that
-    they are kept.
+    A document is one topic of `help()`, or all docstrings of one module. The
+    result is cached: it has 2.5 MB, and parsing the standard library takes
+    seconds.
     """
     texts = [topics.topics[name] for name in sorted(topics.topics)]
     stdlib = Path(sysconfig.get_path("stdlib"))
@@ -51,7 +51,7 @@ def _source_files(folder: Path) -> Iterator[Path]:
 
 
 def _module_docstrings(path: Path) -> str:
-    """Returns a file's docstrings, or "" where it cannot be parsed."""
+    """Returns a file's docstrings, or "" if it cannot be parsed."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about other people's escapes
         try:

@@ -1,4 +1,4 @@
-"""How the tokens of documents are cut into rows of one length."""
+"""Cuts the tokens of documents into rows of equal length."""
 
 import itertools
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from training.text.sentence_packing import pack_sentences
 from training.text.tokenized_documents import tokenize_documents
 from training.text.tokenized_documents import tokenize_sentences
 
-#: Takes documents, a tokenizer and a length, and yields rows of so many ids.
+#: Takes documents, a tokenizer and a length, and yields rows of that length.
 RowLayout: TypeAlias = Callable[
     [Iterable[str], keras_hub.tokenizers.Tokenizer, int],
     Iterator[list[int]],
@@ -27,12 +27,13 @@ def sentence_rows(
 ) -> Iterator[list[int]]:
     """Yields rows of whole sentences, for masked language models.
 
-    They are packed as `pack_sentences` does, and filled up with padding.
+    Sentences are packed by `pack_sentences`, and rows are filled up with
+    padding.
 
     Args:
         documents: iterable of str. A newline ends a sentence.
-        tokenizer: That of a BERT, DistilBERT or RoBERTa of keras-hub.
-        length: int. The ids of a row.
+        tokenizer: A BERT, DistilBERT or RoBERTa tokenizer of keras-hub.
+        length: int. Number of ids of a row.
     """
     special = SpecialTokens.of(tokenizer)
     sentences = tokenize_sentences(documents, tokenizer)
@@ -47,14 +48,15 @@ def stream_rows(
 ) -> Iterator[list[int]]:
     """Yields rows of running text, for causal language models.
 
-    A row is the start token and the next `length` - 1 tokens of all documents,
-    each of which is followed by the end token. No token is lost; documents
-    without tokens vanish. The last row is filled up with end tokens.
+    All documents are concatenated, each followed by the end token. A row is the
+    start token and the next `length` - 1 tokens of that stream. No token is
+    lost; documents without tokens are dropped. The last row is filled up with
+    end tokens.
 
     Args:
         documents: iterable of str.
-        tokenizer: One that has a start and an end token, such as GPT-2's.
-        length: int. The ids of a row, at least 2.
+        tokenizer: A tokenizer with a start and an end token, such as GPT-2's.
+        length: int. Number of ids of a row, at least 2.
     """
     start, end = tokenizer.start_token_id, tokenizer.end_token_id
     tokens = itertools.chain.from_iterable(

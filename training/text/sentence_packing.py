@@ -1,4 +1,4 @@
-"""Packing sentences into sequences of a fixed length."""
+"""Packs sentences into sequences of limited length."""
 
 from collections.abc import Iterable
 from collections.abc import Iterator
@@ -11,17 +11,18 @@ def pack_sentences(
     start_id: int,
     end_id: int,
 ) -> Iterator[list[int]]:
-    """Packs whole sentences, in order, as full as they go.
+    """Packs whole sentences, in order, into sequences as full as possible.
 
-    A sequence is `[CLS] sentence sentence … [SEP]`, with one more `[SEP]` where
-    a document ends within it. A sentence that does not fit in what is left
-    starts the next sequence, and one that is longer than a sequence is split.
-    No token is lost; empty sentences and documents vanish.
+    A sequence is `[CLS] sentence sentence … [SEP]`, with a further `[SEP]`
+    where a document ends within it. A sentence that no longer fits starts the
+    next sequence; one that is longer than a sequence is split. No token is
+    lost; empty sentences and documents are dropped.
 
     Args:
         documents: iterable of documents, each an iterable of sentences, each
             a sequence of token ids.
-        sequence_length: int. The most ids a sequence may have, at least 3.
+        sequence_length: int. The maximum number of ids of a sequence, at least
+            3.
         start_id: int. The id of `[CLS]`.
         end_id: int. The id of `[SEP]`.
 
@@ -29,7 +30,7 @@ def pack_sentences(
         Sequences of 3 to `sequence_length` ids.
 
     Raises:
-        ValueError: `sequence_length` leaves no room for a token.
+        ValueError: `sequence_length` is too small for a token.
     """
     room = sequence_length - 2
     if room < 1:

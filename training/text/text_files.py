@@ -1,4 +1,4 @@
-"""Documents from text files: runs of lines between blank lines."""
+"""Reads documents from text files, in which blank lines separate them."""
 
 import codecs
 import glob
@@ -12,19 +12,19 @@ from keras_pkm.runs.user_error import UserError
 
 logger = logging.getLogger("keras_pkm")
 
-# With `errors="surrogateescape"` each invalid byte becomes one of the lone
-# surrogates, which valid UTF-8 cannot hold.
+# With `errors="surrogateescape"` each invalid byte becomes a lone surrogate,
+# which valid UTF-8 cannot contain.
 _UNREADABLE = re.compile("[\x00\udc80-\udcff]")
 _REPLACEMENT = "\ufffd"
 _UNREADABLE_SHARE = 0.01  # more than this, and a file is not text
 _CHUNK_BYTES = 2**20
-# A longer run of lines is cut into several documents: a file without blank
-# lines need not fit in memory.
+# The maximum length of a document. Longer ones are split, so that a file
+# without blank lines need not fit in memory.
 _DOCUMENT_LENGTH = 2**20
 
 
 def find_text_files(spec: str) -> tuple[str, ...]:
-    """Returns the files that a list of names and globs stands for.
+    """Returns the files that match a list of names and globs.
 
     Args:
         spec: str. Files or globs (`**` included), separated by commas.
@@ -57,12 +57,11 @@ def find_text_files(spec: str) -> tuple[str, ...]:
 
 
 def check_text_files(paths: Sequence[str]) -> None:
-    """Reads all files once, and warns of bytes that are not text.
+    """Reads all files once, and logs a warning about bytes that are not text.
 
     Raises:
-        UserError: a file is missing, no regular file, unreadable, without any
-            text, or more than 1 % of its bytes are neither valid UTF-8 nor
-            text (NUL).
+        UserError: a file is missing, not a regular file, unreadable or without
+            text; or more than 1 % of its bytes are invalid UTF-8 or NUL.
     """
     places = []
     total = 0
@@ -81,7 +80,7 @@ def check_text_files(paths: Sequence[str]) -> None:
 
 
 def _find_unreadable(path: str) -> tuple[int, int]:
-    """Returns how many bytes of a file are not text, and the first's line."""
+    """Returns the number of bytes that are not text, and the first's line."""
     if not os.path.exists(path):
         raise UserError(
             f"the corpus file {path!r} does not exist: check the name, or "
@@ -110,7 +109,7 @@ def _find_unreadable(path: str) -> tuple[int, int]:
             f"the corpus file {path!r} cannot be read ({error.strerror}): "
             "check its permissions"
         ) from error
-    # What is left of a character that the end of the file cuts.
+    # The rest of a character that the end of the file cuts off.
     rest = len(decoder.decode(b"", final=True))
     if rest and not unreadable:
         line = lines
@@ -130,10 +129,10 @@ def _find_unreadable(path: str) -> tuple[int, int]:
 
 
 def read_documents(paths: Sequence[str]) -> Iterator[str]:
-    """Yields the documents: runs of non-blank lines, joined by newlines.
+    """Yields the documents: consecutive non-blank lines, joined by newlines.
 
     Bytes that are not text are read as U+FFFD, a byte order mark is dropped,
-    and a carriage return ends a line as a newline does.
+    and a carriage return ends a line like a newline.
     """
     for path in paths:
         with open(path, encoding="utf-8-sig", errors="surrogateescape") as file:

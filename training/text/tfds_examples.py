@@ -1,4 +1,4 @@
-"""Loads TensorFlow Datasets, with errors that say what to do."""
+"""Loads TensorFlow Datasets, with errors that name the remedy."""
 
 from collections.abc import Iterator
 
@@ -13,13 +13,13 @@ def load_tfds(
     """Loads a split of a data set.
 
     Args:
-        name: str. As `tfds.load` takes it: `name`, `name/config`.
-        split: str. Such as `"train"`.
-        data_dir: str or None. Where the prepared data set lies. With a folder
-            no download is tried. `None`: tfds's own folder, and a download
-            where it is not there.
-        what: str. What errors call the data set.
-        in_order: bool. Whether to read one file after the other.
+        name: str. The name for `tfds.load`: `name` or `name/config`.
+        split: str. The split, such as `"train"`.
+        data_dir: str or None. The directory of the prepared data set, in which
+            case nothing is downloaded. With `None` it is in tfds's own
+            directory, and is downloaded if it is missing.
+        what: str. The name of the data set in errors.
+        in_order: bool. Whether to read one file after another.
 
     Raises:
         UserError: the package or the data set is missing.
@@ -57,7 +57,7 @@ def read_tfds_examples(
 ) -> Iterator[dict]:
     """Yields the examples of a split, in the order in which they are stored.
 
-    Args: as of `load_tfds`.
+    Args: see `load_tfds`.
 
     Raises:
         UserError: the package or the data set is missing.

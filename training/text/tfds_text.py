@@ -1,4 +1,4 @@
-"""Documents from a TensorFlow Datasets data set."""
+"""Reads documents from a TensorFlow Datasets data set."""
 
 from collections.abc import Iterator
 
@@ -22,13 +22,13 @@ def read_tfds(name: str, data_dir: str | None) -> Iterator[str]:
     """Yields the feature "text" of each example of the split "train".
 
     Args:
-        name: str. As `tfds.load` takes it: `name`, `name/config`.
-        data_dir: str or None. Where the prepared data set lies. With a folder
-            no download is tried. Defaults to `None`: tfds's own folder, and a
-            download where it is not there.
+        name: str. The name for `tfds.load`: `name` or `name/config`.
+        data_dir: str or None. The directory of the prepared data set, in which
+            case nothing is downloaded. Defaults to `None`: it is in tfds's own
+            directory, and is downloaded if it is missing.
 
     Raises:
-        UserError: as `check_tfds`.
+        UserError: as for `check_tfds`.
     """
     dataset = _load(name, data_dir).map(lambda example: example["text"])
     for text in dataset.as_numpy_iterator():

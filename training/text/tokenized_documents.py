@@ -1,4 +1,4 @@
-"""From documents to token ids, many documents at once."""
+"""Turns documents into token ids, many documents at a time."""
 
 import itertools
 from collections.abc import Iterable
@@ -16,8 +16,8 @@ _CHARACTERS_PER_BATCH = 2**20
 def tokenize_documents(
     documents: Iterable[str], tokenizer: keras_hub.tokenizers.Tokenizer
 ) -> Iterator[list[int]]:
-    """Yields the token ids of each document as a whole, line ends included."""
-    # keras-hub's own give the same ids, those of byte pairs much slower.
+    """Yields the token ids of each whole document, including line ends."""
+    # keras-hub's own tokenizers give the same ids, but byte pairs are slow.
     tokenizer = make_offset_tokenizer(tokenizer)
     for batch in _batches(documents):
         for encoding in tokenizer.encode_batch_fast(
@@ -33,7 +33,7 @@ def tokenize_sentences(
     breaker = tensorflow_text.StateBasedSentenceBreaker()
     tokenizer = make_offset_tokenizer(tokenizer)
     for batch in _batches(documents):
-        # The breaker does not take a newline for the end of a sentence.
+        # For the sentence breaker, a newline does not end a sentence.
         paragraphs = [document.splitlines() for document in batch]
         lines = list(itertools.chain.from_iterable(paragraphs))
         lines = [line.strip().encode() for line in lines]
@@ -59,15 +59,15 @@ def tokenize_sentences(
 
 
 def _cut(line: bytes, ends: list[int]) -> list[str]:
-    """The sentences of a line, each with the space before it.
+    """Returns the sentences of a line, each with the space before it.
 
-    That is part of a byte pair.
+    That space is part of a byte pair.
     """
     return [line[a:b].decode() for a, b in itertools.pairwise([0, *ends])]
 
 
 def _batches(documents: Iterable[str]) -> Iterator[list[str]]:
-    """Yields documents together that have about a million characters."""
+    """Yields batches of documents with about a million characters each."""
     batch = []
     size = 0
     for document in documents:

@@ -16,12 +16,12 @@ from keras_pkm.runs.user_error import UserError
 
 SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
-# Rarer characters than these are unknown: an alphabet of all of Unicode would
-# leave no room for words. BERT's own vocabulary has about as many.
+# The number of known characters. Rarer ones are unknown: an alphabet of all of
+# Unicode would leave no space for words. BERT's vocabulary has about as many.
 _ALPHABET_SIZE = 1000
 _WORDS_PER_LINE = 1000
-# Longer words are unknown to the tokenizer, and training takes time that grows
-# with the square of the length.
+# Longer words are unknown to the tokenizer, and the time of training grows with
+# the square of their length.
 _LONGEST_WORD = 100
 
 
@@ -30,7 +30,7 @@ def load_vocabulary(path: str) -> list[str]:
 
     Raises:
         UserError: the file cannot be read as UTF-8 text, a special token is
-            missing, or a token stands there twice.
+            missing, or a token occurs twice.
     """
     try:
         with open(path, encoding="utf-8-sig") as file:
@@ -62,7 +62,7 @@ def load_vocabulary(path: str) -> list[str]:
 def make_tokenizer(
     vocabulary: list[str], cls: type = keras_hub.models.BertTokenizer
 ) -> keras_hub.tokenizers.WordPieceTokenizer:
-    """Returns the tokenizer of the uncased models, accents stripped."""
+    """Returns the tokenizer of the uncased models, which strips accents."""
     return cls(vocabulary, lowercase=True, strip_accents=True)
 
 
@@ -71,19 +71,19 @@ def train_vocabulary(
 ) -> list[str]:
     """Trains an uncased WordPiece vocabulary.
 
-    The result depends on the documents and the size alone. The documents are
+    The result depends only on the documents and the size. The documents are
     read once.
 
     Args:
         documents: iterable of str. The text to train on.
-        size: int. The number of tokens; fewer where the text has fewer.
+        size: int. The number of tokens; fewer if the text has fewer.
         progress: bool. Whether to show a progress bar. Defaults to `True`.
 
     Returns:
         The tokens; the special ones come first, `[PAD]` with id 0.
 
     Raises:
-        UserError: the documents hold no word, or their characters alone are
+        UserError: the documents have no word, or their characters alone are
             more than `size` tokens.
     """
     counts = _count_words(
@@ -140,7 +140,7 @@ def _count_words(documents: Iterable[str]) -> Counter:
 
 
 def _repeat_words(counts: Counter) -> Iterator[str]:
-    """Yields lines in which each word stands as often as it is counted."""
+    """Yields lines in which each word occurs as often as it was counted."""
     for word, count in counts.items():
         for first in range(0, count, _WORDS_PER_LINE):
             times = min(_WORDS_PER_LINE, count - first)

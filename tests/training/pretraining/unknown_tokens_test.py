@@ -33,4 +33,4 @@ def test_warning(caplog):
         warn_of_unknown_tokens(0.1)
         assert not caplog.records
         warn_of_unknown_tokens(0.42)
-    assert "42 % are unknown to the vocabulary" in caplog.text
+    assert "42 % of the training text's tokens are unknown" in caplog.text

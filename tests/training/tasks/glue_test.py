@@ -85,7 +85,10 @@ def test_quotes_carriage_returns_and_a_byte_order_mark(tmp_path):
         ("sentence\tlabel\na\t1\nb\t2\n", "line 3: label must be one of 0 1"),
         ("sentence\tlabel\na\t\n", "line 2: label must be one of.*received ''"),
         ("sentence\tlabel\na\n", "line 2: a row must have 2 columns, rec.* 1"),
-        ('sentence\tlabel\n"a\nb"\t1\n', "line 2: a row must.*quotes do not"),
+        (
+            'sentence\tlabel\n"a\nb"\t1\n',
+            "line 2: a row must.*not even in quotes",
+        ),
         ("sentence\tlabel\na\tb\t1\n", "line 2: a row must have 2.*received 3"),
         ("sentence\tlabel\n \t1\n", "line 2: sentence must not be empty"),
         ("sentence\tlabel\n\na\t1\n", "line 2: a row must have 2 columns"),

@@ -41,7 +41,7 @@ def test_the_real_files(shared_data):
     [
         (entry(answers=[("Bob", 7)]), "'Bob' .* at its answer_start, 7, rec.*"
          "' Bo' there; it is at 8"),
-        (entry(answers=[("Eve", 0)]), "'Eve' .* received 'Ann' there. Mend"),
+        (entry(answers=[("Eve", 0)]), "'Eve' .* received 'Ann' there. Correct"),
         (entry(answers=[("Ann", -12)]), "answer_start, -12"),
         (entry(answers=[("", 0)]), "the answer '' must"),
         (entry(answers=[]), "must have an answer, received none"),
@@ -112,7 +112,7 @@ def test_ids_that_are_no_strings(number, tmp_path):
 
 def test_an_id_of_two_questions(tmp_path):
     path = write_entries(tmp_path / "dev.json", entry(), entry("Why?"))
-    with pytest.raises(UserError, match="question q1: its id must be its own"):
+    with pytest.raises(UserError, match="question q1: its id must be unique"):
         read_squad(path, BadRows())
     (kept,) = read_squad(path, BadRows(skip=True))
     assert kept.question == "Who?"
