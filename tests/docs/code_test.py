@@ -22,6 +22,7 @@ from training.teaching.recipe import TeachingRecipe
 NOT_RUN = [
     ("docs/guides/any-backbone.md", "downloads a preset"),
     ("docs/guides/any-backbone.md", "downloads a preset"),
+    ("docs/guides/pretraining.md", "needs a pretrained model"),
     (
         "docs/guides/pretraining.md",
         "the size of the paper, which needs many GPUs",
