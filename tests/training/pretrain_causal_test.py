@@ -119,6 +119,22 @@ def test_goes_on_from_another_run(run, corpus, tmp_path):
     )
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("backbone", ["gpt_neox", "opt"])
+def test_other_decoders(backbone, corpus, tmp_path):
+    run = RunDirectory(tmp_path / "run")
+    args = ["--corpus", corpus, *TINY, "--backbone", backbone]
+    assert main([*args, "--run-dir", str(run.root)]) == 0
+    plain, resm = run.read_results()["stages"]
+    assert plain["perplexity"] > resm["perplexity"]
+    task, family, tokenizer = load_language_model(str(run.last))
+    assert family.name == backbone
+    assert tokenizer.pad_token_id != tokenizer.end_token_id
+    task.compile(sampler="greedy")
+    text = task.generate("the", max_length=12)
+    assert text.startswith("the")
+
+
 def test_is_measured_as_while_it_trained(run, corpus, tmp_path, capsys):
     held_out = tmp_path / "held-out.txt"
     _, documents = split_documents(open_corpus(corpus), 0.2)

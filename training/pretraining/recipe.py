@@ -15,15 +15,15 @@ class PretrainingRecipe:
     """Pretrain a language model with product-key memory on text.
 
     A run has one or two stages. With --plain-steps it first trains without
-    memory, then adds memory to that model and goes on ("+Init", section 3.3);
-    otherwise the memory is there from the start. Each stage has its own
-    optimizer and its own schedule. Sections are those of Kim and Jung, "Large
-    Product Key Memory for Pretrained Language Models" (2020).
+    memory, then adds memory to that model and continues ("+Init", section 3.3);
+    otherwise it trains with memory from the start. Each stage has its own
+    optimizer and its own schedule. Section numbers refer to Kim and Jung,
+    "Large Product Key Memory for Pretrained Language Models" (2020).
 
-    --verbose shows the messages of TensorFlow, too.
+    --verbose also shows the messages of TensorFlow.
     """
 
-    # Where the defaults of all other flags come from.
+    # Named settings that give all other flags their defaults.
     recipe: str = "laptop"
 
     # --- Data ---
@@ -39,27 +39,31 @@ class PretrainingRecipe:
     held_out: float = 0.05
     # Directory of prepared tfds data. With it nothing is downloaded.
     data_dir: str | None = None
-    # Run directory whose packed text, and vocabulary, to use too: the same text
-    # is then not packed again, nor stored twice on the same disk.
+    # Run directory whose packed text and vocabulary this run uses, too, so that
+    # the text is neither packed again nor stored twice on the same disk.
     data_from: str | None = None
-    # WordPiece vocabulary file, a token a line; of RoBERTa and GPT-2 a JSON
-    # file with merges.txt beside it. Default: one is trained from the corpus.
+    # Vocabulary: a WordPiece file with one token on each line, or, for RoBERTa
+    # and causal models, a JSON file with merges.txt beside it. Default: a
+    # vocabulary is trained on the corpus.
     vocabulary: str | None = None
     # Size of the vocabulary to train.
     vocabulary_size: int = 8000
     # Tokens of an input, special ones such as [CLS] included.
     sequence_length: int = 128
-    # Share of the tokens that a masked language model predicts; of them 80% are
-    # masked, 10% replaced, 10% kept.
+    # Share of the tokens that a masked language model predicts. Of these, 80%
+    # are masked, 10% replaced, and 10% kept.
     mask_rate: float = 0.15
 
     # --- Model ---
 
-    # What is predicted: masked tokens, or each next token (causal). Default:
-    # what --backbone is made for.
+    # Predict masked tokens, or each next token (causal). Default: the objective
+    # of --backbone.
     objective: Literal["masked", "causal"] | None = None
-    # Kind of the model. gpt2 is causal, the others are masked language models.
-    backbone: Literal["bert", "distilbert", "roberta", "gpt2"] = "bert"
+    # Kind of model. gpt2, gpt_neox and opt are causal; the others are masked
+    # language models.
+    backbone: Literal[
+        "bert", "distilbert", "roberta", "gpt2", "gpt_neox", "opt"
+    ] = "bert"
     # Transformer layers.
     num_layers: int = 12
     # Width of the layers.
@@ -73,14 +77,14 @@ class PretrainingRecipe:
 
     # --- Memory ---
 
-    # resm adds the memory beside the feed-forward network, pkm replaces that by
-    # it, ffn is the plain model (section 3.2). Of gpt2, resm adds the memory
-    # behind the layer, and there is no pkm.
+    # resm adds the memory beside the feed-forward network, pkm replaces that
+    # network, and ffn is the plain model (section 3.2). In causal models, resm
+    # adds the memory behind the layer, and pkm is not available.
     memory_block: Literal["resm", "pkm", "ffn"] = "resm"
     # Layers with a memory, counted from 1 (section 4.1).
     memory_layers: tuple[int, ...] = (4, 8)
-    # Sub-keys of each half; the memory has the square of it in slots (section
-    # 4.1).
+    # Sub-keys for each half of a query. The number of slots is the square of
+    # this (section 4.1).
     num_sub_keys: int = 512
     # Heads of a memory (section 4.1).
     memory_heads: int = 4
@@ -88,10 +92,10 @@ class PretrainingRecipe:
     memory_top_k: int = 32
     # Width of a head's query (section 4.1).
     memory_key_dim: int = 256
-    # Width of the values. Default: that of the layers.
+    # Width of the values. Default: the width of the layers.
     memory_value_dim: int | None = None
-    # Normalization of the queries. Default: batch (section 3.1), and layer for
-    # causal models, which statistics of a batch would tell of later tokens.
+    # Normalization of the queries. Default: batch (section 3.1), or layer for
+    # causal models, because batch statistics would reveal later tokens.
     query_normalization: Literal["batch", "layer", "none"] | None = None
     # Dropout of the queries.
     query_dropout: float = 0.0
@@ -104,24 +108,23 @@ class PretrainingRecipe:
     # --memory-block ffn this is the paper's baseline that trains longer.
     plain_steps: int = 0
     # Start from a model instead of --plain-steps: a run directory, a preset or
-    # a local directory of transformers. It decides on the model's kind, sizes
-    # and vocabulary.
+    # a local directory of transformers. It sets the kind and the sizes of the
+    # model, and the vocabulary.
     init_from: str | None = None
-    # Give the feed-forward networks beside a memory fresh weights when it is
-    # added (ResM', figure 3).
+    # Draw new weights for the feed-forward networks beside a memory when the
+    # memory is added (ResM', figure 3).
     fresh_feed_forward: bool = False
     # Steps of the stage with memory (section 4.1).
     steps: int = 500_000
     # Sequences in a batch, over all devices (section 4.1).
     batch_size: int = 1024
-    # Batches whose gradients are averaged for one step: as if the batch were so
-    # many times larger, in the memory of one. Batch norm's statistics of the
-    # queries stay those of each batch.
+    # Number of batches whose gradients are averaged for one step: a large batch
+    # in the memory of a smaller one. Batch norm of the queries uses the
+    # statistics of each batch.
     accumulate: int = 1
     # Peak learning rate of all but the memory values (section 4.1).
     learning_rate: float = 1e-4
-    # Learning rate of the memory values (section 4.1). In short runs, about ten
-    # times --learning-rate stores more.
+    # Learning rate of the memory values (section 4.1).
     memory_learning_rate: float = 1e-3
     # constant is the paper's; linear makes --memory-learning-rate a peak, and
     # warms up and decays like --learning-rate.
@@ -133,8 +136,8 @@ class PretrainingRecipe:
     weight_decay: float = 0.0
     # Clip the norm of all gradients together.
     clip_norm: float | None = None
-    # How devices sum the gradients of memory values: the rows read, or the
-    # whole table.
+    # Send the rows that a device has read to sum the gradients of memory values
+    # over devices, or the whole table.
     reduction: Literal["sparse", "dense"] = "sparse"
 
     # --- Machine and run ---
@@ -153,23 +156,24 @@ class PretrainingRecipe:
     # Directory to write: new, empty, or that of an unfinished run. Default:
     # runs/RECIPE-TIME.
     run_dir: str | None = None
-    # Go on where --run-dir holds an unfinished run of the same recipe.
+    # Resume if --run-dir contains an unfinished run of the same recipe.
     resume: bool = True
-    # Steps between checkpoints. There is also one after each evaluation.
+    # Steps between checkpoints. One is also written after each evaluation.
     checkpoint_every: int = 1000
-    # How many of the newest checkpoints are kept.
+    # Number of checkpoints to keep, the newest ones.
     keep_checkpoints: int = 2
-    # So many steps in a row whose loss or gradient is not finite end the run.
-    # All are skipped. With mixed_float16 they are usual, and do not end it.
+    # End the run after this number of steps in a row with a loss or gradient
+    # that is not finite. Such steps are skipped. With mixed_float16 they are
+    # usual, and do not end the run.
     max_skipped_steps: int = 3
-    # Make all ops deterministic, at some cost on GPUs: then a run repeats, and
-    # goes on after an interruption, to the last bit.
+    # Make all operations deterministic, so that runs repeat and resume bit for
+    # bit. This makes GPUs slower.
     deterministic: bool = False
-    # Steps between evaluations; divides the steps of each stage. Default: up to
-    # five evaluations a stage.
+    # Steps between evaluations; must divide the steps of each stage. Default:
+    # up to five evaluations in each stage.
     evaluate_every: int | None = None
-    # Of initial weights, dropout, data order and the masks to train on. What is
-    # held out, and its masks, are the same for all seeds.
+    # Seed of the initial weights, dropout, data order and training masks. The
+    # held-out text and its masks are the same for all seeds.
     seed: int = 0
 
     def skipped_weights(self) -> str | None:

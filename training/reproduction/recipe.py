@@ -28,27 +28,28 @@ class ReproductionRecipe:
     deeper and a wider one.
 
     The same command skips what is finished and resumes what was interrupted.
-    --verbose shows the messages of TensorFlow, too.
+    --verbose also shows the messages of TensorFlow.
     """
 
     # Directory of the runs and the report.
     out: pathlib.Path
     # Whose comparison to repeat.
     paper: Literal["kim-jung", "lample"] = "kim-jung"
-    # The size: minutes to hours on two cores, or days on many GPUs.
+    # Size of the models: an hour and a half on two cores, or days on many GPUs.
     scale: Literal["laptop", "paper"] = "laptop"
-    # A tiny model and a few steps instead: all of the way, without a meaning.
+    # Run all commands with a tiny model and a few steps, to see that they work.
+    # The figures mean nothing.
     quick: bool = False
     # Text to train on: files or globs separated by commas, tfds:NAME, or
     # python-docs.
     corpus: str = "python-docs"
     # Held-out text, likewise. Default: a twentieth of the corpus's documents.
     validation: str | None = None
-    # Text of another kind, to measure on too.
+    # Text of another kind, on which the models are measured, too.
     out_of_domain: str | None = None
-    # Steps of a stage. Default: those of the scale.
+    # Steps of each stage. Default: those of the scale.
     steps: int | None = None
-    # Seeds to train models with. More can be asked for later.
+    # Number of seeds to train models with. It can be raised later.
     seeds: int = 1
     # Models to train with all of the seeds, by their letters; the others are
     # trained with the first seed only. Default: all models.
@@ -64,7 +65,7 @@ class ReproductionRecipe:
         ]
         | None
     ) = None
-    # Seeds to fine-tune each model with.
+    # Number of seeds to fine-tune each model with.
     fine_tuning_seeds: int = 1
     # Directory of prepared tfds data. With it nothing is downloaded.
     data_dir: str | None = None

@@ -27,10 +27,15 @@ SPECIAL_TOKENS = {
         "<mask>",
     ),
     keras_hub.models.GPT2Tokenizer: ("<|endoftext|>",),
+    keras_hub.models.GPTNeoXTokenizer: ("<|endoftext|>",),
+    keras_hub.models.OPTTokenizer: ("<pad>", "</s>"),
 }
 # GPT-2's tokenizer pads with id 0. If that were the end token, generation would
 # mistake padding for the end of the text.
-_PADDING = {keras_hub.models.GPT2Tokenizer: ("<|pad|>",)}
+_PADDING = {
+    keras_hub.models.GPT2Tokenizer: ("<|pad|>",),
+    keras_hub.models.GPTNeoXTokenizer: ("<|pad|>",),
+}
 
 
 def load_byte_pairs(

@@ -1,0 +1,101 @@
+"""The causal models that can be trained, and their classes."""
+
+import dataclasses
+from typing import Any
+from typing import Literal
+
+import keras_hub
+
+from keras_pkm import models
+from training.batches.objectives import NextTokens
+from training.loading.language_model_family import LanguageModelFamily
+
+
+@dataclasses.dataclass(frozen=True)
+class DecoderFamily(LanguageModelFamily):
+    """The classes of one kind of causal model.
+
+    Attributes:
+        name: Its name in flags.
+        causal_lm: The class of the plain task.
+        causal_lm_preprocessor: The class that prepares text for it.
+    """
+
+    name: str
+    causal_lm: type
+    causal_lm_preprocessor: type
+
+    objective: Literal["causal"] = dataclasses.field(
+        default="causal", init=False
+    )
+    inherited = ("max_sequence_length",)
+
+    def make_objective(
+        self,
+        tokenizer: keras_hub.tokenizers.BytePairTokenizer,
+        sequence_length: int,
+        mask_rate: float,
+    ) -> NextTokens:
+        """Returns the training objective.
+
+        Args:
+            tokenizer: The tokenizer of the text.
+            sequence_length: Number of tokens of an input.
+            mask_rate: Has no effect.
+        """
+        return NextTokens(tokenizer, sequence_length)
+
+    def make_preprocessor(
+        self, objective: NextTokens
+    ) -> keras_hub.models.CausalLMPreprocessor:
+        """Returns a preprocessor that prepares text as the objective does."""
+        return self.causal_lm_preprocessor(
+            objective.tokenizer, sequence_length=objective.sequence_length
+        )
+
+    def make_task(
+        self,
+        sizes: dict[str, Any],
+        *,
+        memory_layers: tuple[int, ...],
+        memory_block: Literal["ffn", "resm"],
+        memory: dict[str, Any],
+    ) -> keras_hub.models.CausalLM:
+        """Builds a language model with initial weights.
+
+        Args:
+            sizes: Arguments of the plain backbone.
+            memory_layers: The layers with a memory, counted from 1.
+            memory_block: Has no effect: memories stand behind the layers.
+            memory: Arguments of `keras_pkm.layers.ProductKeyMemory`.
+        """
+        plain = self.causal_lm(self.plain(**sizes))
+        return models.add_memory(plain, memory_layers, memory)
+
+
+DECODERS = (
+    DecoderFamily(
+        title="GPT-2",
+        plain=keras_hub.models.GPT2Backbone,
+        tokenizer=keras_hub.models.GPT2Tokenizer,
+        name="gpt2",
+        causal_lm=keras_hub.models.GPT2CausalLM,
+        causal_lm_preprocessor=keras_hub.models.GPT2CausalLMPreprocessor,
+    ),
+    DecoderFamily(
+        title="GPT-NeoX",
+        plain=keras_hub.models.GPTNeoXBackbone,
+        tokenizer=keras_hub.models.GPTNeoXTokenizer,
+        name="gpt_neox",
+        causal_lm=keras_hub.models.GPTNeoXCausalLM,
+        causal_lm_preprocessor=keras_hub.models.GPTNeoXCausalLMPreprocessor,
+    ),
+    DecoderFamily(
+        title="OPT",
+        plain=keras_hub.models.OPTBackbone,
+        tokenizer=keras_hub.models.OPTTokenizer,
+        name="opt",
+        causal_lm=keras_hub.models.OPTCausalLM,
+        causal_lm_preprocessor=keras_hub.models.OPTCausalLMPreprocessor,
+    ),
+)

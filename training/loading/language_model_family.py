@@ -1,0 +1,56 @@
+"""One kind of language model, and how its text is tokenized."""
+
+import dataclasses
+from collections.abc import Iterable
+
+import keras_hub
+
+from training.text.byte_pairs import load_byte_pairs
+from training.text.byte_pairs import train_byte_pairs
+from training.text.word_pieces import load_vocabulary
+from training.text.word_pieces import make_tokenizer
+from training.text.word_pieces import train_vocabulary
+
+
+@dataclasses.dataclass(frozen=True)
+class LanguageModelFamily:
+    """The classes of one kind of model, and how its text is tokenized.
+
+    Attributes:
+        title: Its name.
+        plain: The backbone of keras-hub.
+        tokenizer: Turns text into ids.
+    """
+
+    title: str
+    plain: type
+    tokenizer: type
+
+    @property
+    def has_byte_pairs(self) -> bool:
+        """Whether its tokens are byte pairs, not word pieces."""
+        return issubclass(
+            self.tokenizer, keras_hub.tokenizers.BytePairTokenizer
+        )
+
+    def load_tokenizer(self, path: str) -> keras_hub.tokenizers.Tokenizer:
+        """Makes a tokenizer of a vocabulary file.
+
+        Raises:
+            UserError: the file cannot be used.
+        """
+        if self.has_byte_pairs:
+            return load_byte_pairs(path, self.tokenizer)
+        return make_tokenizer(load_vocabulary(path), self.tokenizer)
+
+    def train_tokenizer(
+        self, documents: Iterable[str], size: int
+    ) -> keras_hub.tokenizers.Tokenizer:
+        """Makes a tokenizer of `size` tokens for the documents.
+
+        Raises:
+            UserError: the documents, or the size, do not suffice.
+        """
+        if self.has_byte_pairs:
+            return train_byte_pairs(documents, size, self.tokenizer)
+        return make_tokenizer(train_vocabulary(documents, size), self.tokenizer)
