@@ -26,6 +26,9 @@ _GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"
 class PatchRecipe:
     """Apply a patch to an exported model, or undo it.
 
+    $ python export/patch.py --model served --apply P.safetensors --out newer
+    $ python export/patch.py --model newer --revert P.safetensors --out older
+
     Writes a patched copy of the exported model, in which only rows of its
     memories differ.
 

@@ -16,6 +16,10 @@ from keras_pkm.runs.user_error import UserError
 class UsageRecipe:
     """Measure how an exported model uses its memories on text.
 
+    $ python export/memory_usage.py --model served --text held-out.txt
+    $ python export/memory_usage.py --model encoder --preprocessor P --text T
+    $ python export/memory_usage.py --model served --text T --json
+
     Each line is one input: a text, the context of a question answerer, or the
     first text of a pair. Lines that are too long for the model are cut, except
     contexts.

@@ -17,6 +17,10 @@ KINDS = ("encoder", "preprocessor", "mlm", "classifier", "qa")
 class ExportRecipe:
     """Export a trained model as a SavedModel that loads without keras_pkm.
 
+    $ python export/saved_model.py --what mlm --model runs/books --out served
+    $ python export/saved_model.py --what classifier --model runs/sst2 --out C
+    $ python export/saved_model.py --what encoder --model M --out encoder
+
     --verbose also shows the messages of TensorFlow.
     """
 

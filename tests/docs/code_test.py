@@ -5,6 +5,7 @@ import functools
 import importlib
 import inspect
 import re
+import shlex
 
 import pytest
 import tyro
@@ -119,6 +120,33 @@ def test_commands_are_parsed(page, capsys):
             printed = capsys.readouterr()
             line = " ".join([script, *args])
             pytest.fail(f"{line}\n{printed.out}{printed.err}")
+
+
+def helped():
+    """The recipes whose docstrings are the descriptions of commands."""
+    named = [
+        getattr(importlib.import_module(module), name)
+        for module, name in (each.rsplit(".", 1) for each in RECIPES.values())
+    ]
+    return [
+        *(pretraining.PretrainingRecipe, knowledge.RecallRecipe),
+        *(TeachingRecipe, ForgettingRecipe, *named),
+    ]
+
+
+@pytest.mark.parametrize("recipe", helped())
+def test_help_opens_with_commands(recipe, capsys):
+    """They stand on lines of their own, and can be parsed."""
+    lines = recipe.__doc__.split("\n\n")[1].splitlines()
+    assert 2 <= len(lines) <= 3
+    with pytest.raises(SystemExit):
+        tyro.cli(recipe, args=["--help"])
+    printed = [each.strip() for each in capsys.readouterr().out.splitlines()]
+    for line in map(str.strip, lines):
+        assert line in printed
+        python, script, *args = shlex.split(line.removeprefix("$ "))
+        assert python == "python"
+        parse(script, args)
 
 
 def test_a_flag_that_does_not_exist_is_found():

@@ -16,6 +16,10 @@ from training.commands.recipe_checks import check_numbers
 class AnalysisRecipe:
     """Show how a model uses its memories.
 
+    $ python training/analyze_memory.py --model runs/books --data T --out report
+    $ python training/analyze_memory.py --model served --data T --out report
+    $ python training/analyze_memory.py --model M --data T --out R --runs A B
+
     Writes a report with tables and plots.
 
     --verbose also shows the messages of TensorFlow.

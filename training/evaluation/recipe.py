@@ -15,6 +15,10 @@ from training.commands.recipe_checks import check_numbers
 class EvaluationRecipe:
     """Measure a language model on text.
 
+    $ python training/evaluate_mlm.py --model runs/books --text held-out.txt
+    $ python training/evaluate_mlm.py --model MODEL --text TEXT --pseudo
+    $ python training/evaluate_mlm.py --model M --text T --ablate-memory zero
+
     Prints the perplexity with its standard error, and how much of each memory
     the text uses.
 

@@ -16,6 +16,10 @@ SQUAD = "squad"
 class FinetuningRecipe:
     """Fine-tune a pretrained model on one of the paper's tasks.
 
+    $ python training/finetune.py --task sst2 --model runs/books
+    $ python training/finetune.py --task sst2 --model runs/books --seeds 5
+    $ python training/finetune.py --task squad --model runs/books --data SQuAD
+
     Prints the figures on the dev sets, over one or more seeds, beside the
     paper's. Section and table numbers refer to Kim and Jung, "Large Product
     Key Memory for Pretrained Language Models" (2020).

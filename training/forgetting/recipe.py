@@ -18,6 +18,10 @@ from training.commands.recipe_checks import out_of_range
 class ForgettingRecipe:
     """Compare teaching methods: what a model learns, and what it forgets.
 
+    $ python training/teach.py --compare --out forgetting
+    $ python training/teach.py --compare --out forgetting --seeds 3
+    $ python training/teach.py --compare --model M --text T --keep K --out F
+
     Models with memory first learn random facts. Each method then teaches them
     new facts, one small group after another, with several learning rates. With
     --model, a run of your own is taught --text instead. If the command is

@@ -24,6 +24,10 @@ from training.facts.open_facts import open_facts
 class RecallRecipe:
     """Measure how many facts a model can know, with and without memory.
 
+    $ python training/recall.py --out recall
+    $ python training/recall.py --out names --facts unicode
+    $ python training/recall.py --out proof --full --sweep facts
+
     Facts are (subject, relation) → value. A model reads [CLS] subject relation
     [MASK] [SEP] and predicts the value, as a masked language model. All models
     train for the same time, and are then tested on all facts. If the command is

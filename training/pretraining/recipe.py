@@ -14,6 +14,10 @@ import tyro
 class PretrainingRecipe:
     """Pretrain a language model with product-key memory on text.
 
+    $ python training/pretrain.py --strategy mirrored
+    $ python training/pretrain.py --corpus 'books/*.txt' --run-dir runs/books
+    $ python training/pretrain.py --backbone gpt2 --run-dir runs/gpt2
+
     A run has one or two stages. With --plain-steps it first trains without
     memory, then adds memory to that model and continues ("+Init", section 3.3);
     otherwise it trains with memory from the start. Each stage has its own

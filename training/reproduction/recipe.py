@@ -18,6 +18,10 @@ from training.reproduction.papers import Scale
 class ReproductionRecipe:
     """Repeat a paper's comparison: train and measure its models.
 
+    $ python training/reproduce.py --out comparison --tasks none
+    $ python training/reproduce.py --out comparison --glue GLUE --seeds 3
+    $ python training/reproduce.py --out depths --paper lample
+
     By default, this trains the models of Kim and Jung (2020): a BERT, the same
     BERT trained twice as long, and BERTs with a memory in place of (PKM) or
     beside (ResM) the feed-forward networks, from fresh weights and from the

@@ -30,6 +30,10 @@ _SOURCES = ("facts", "text", "apply", "revert")
 class TeachingRecipe:
     """Teach a trained language model, and show what it forgets.
 
+    $ python training/teach.py --model runs/books --facts new.tsv --out taught
+    $ python training/teach.py --model M --text new.txt --keep K --out taught
+    $ python training/teach.py --model M --apply patch.safetensors --out taught
+
     Writes new facts, or a text, into the memory of a model; all other weights
     stay unchanged. The result is a run with a patch. --apply applies the patch
     to another copy of the model, and --revert undoes it.
