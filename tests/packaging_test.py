@@ -33,6 +33,7 @@ def built(tmp_path_factory):
         *("notebooks", "setup.cfg", "pyproject.toml", "MANIFEST.in"),
         "mkdocs.yml",
         *("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE"),
+        "CITATION.cff",
     ):
         if (ROOT / name).is_dir():
             ignore = shutil.ignore_patterns("__pycache__")
@@ -69,7 +70,12 @@ def test_the_source_distribution_has_everything(built):
         for source in (ROOT / folder).rglob("*.py"):
             assert source.relative_to(ROOT).as_posix() in names, source
     assert {"CHANGELOG.md", "CONTRIBUTING.md", "LICENSE"} <= names
-    assert {"mkdocs.yml", "docs/index.md", "docs/recall.png"} <= names
+    assert {
+        "CITATION.cff",
+        "mkdocs.yml",
+        "docs/index.md",
+        "docs/recall.png",
+    } <= names
     assert "tests/converters/hugging_face/bert/model.safetensors" in names
 
 
