@@ -130,6 +130,6 @@ def test_a_plain_backbone_in_a_task_of_ours(task, arguments):
     plain = keras_hub.models.BertBackbone(**SIZES)
     with pytest.raises(
         ValueError,
-        match="must be a `PKMBertBackbone`. Received: a `BertBackbone`. Make",
+        match="must be a `PKMBertBackbone`. Received: a `BertBackbone`. Con",
     ):
         task(plain, **arguments)

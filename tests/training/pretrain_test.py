@@ -140,7 +140,12 @@ def test_init_from_a_directory_of_transformers(train, tmp_path):
             "[PAD] [UNK] [CLS] [SEP] [MASK]",
             marks=pytest.mark.slow,
         ),
-        ("roberta", "PKMRoberta", "<s> <pad> </s> <unk> <mask>"),
+        pytest.param(
+            "roberta",
+            "PKMRoberta",
+            "<s> <pad> </s> <unk> <mask>",
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_backbones(

@@ -139,6 +139,7 @@ def rows_of(path, key):
     ]
 
 
+@pytest.mark.slow
 def test_a_stopped_run_goes_on_exactly(tiny_run, tmp_path, monkeypatch):
     """In this process: the test above does worse things to processes."""
 
