@@ -47,7 +47,7 @@ def add_memory(
             Defaults to `0`.
         memory_block: `"serial"` adds a memory behind each of the blocks.
             `"resm"` adds it beside the block's feed-forward network, and
-            `"pkm"` replaces that by it, as in the paper. Defaults to
+            `"pkm"` replaces that network, as in the paper. Defaults to
             `"serial"`.
 
     Returns:

@@ -74,16 +74,16 @@ def register_families() -> None:
     Presets and files contain their names.
     """
     # Some families, such as ELECTRA, have no tasks.
-    for plain_cls in _families_own(keras_hub.models.Backbone):
+    for plain_cls in _hub_classes_below(keras_hub.models.Backbone):
         backbone_class(plain_cls)
     for kind in KINDS:
-        for plain_cls in _families_own(kind):
+        for plain_cls in _hub_classes_below(kind):
             if plain_cls.backbone_cls is not None:
                 task_class(plain_cls)
 
 
-def _families_own(cls: type[Any]) -> set[type[Any]]:
-    """The classes of KerasHub's families below one."""
+def _hub_classes_below(cls: type[Any]) -> set[type[Any]]:
+    """The subclasses of a class that KerasHub itself defines."""
     found = set(_subclasses(cls))
     return {each for each in found if each.__module__.startswith("keras_hub.")}
 

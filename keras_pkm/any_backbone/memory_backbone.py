@@ -41,8 +41,8 @@ class MemoryBackbone(keras_hub.models.Backbone):
         initial_scale: float. Initial factor of each serial memory's output.
             With `0`, its default, the model starts exactly as the plain one.
         memory_block: `"serial"`, behind a block; `"resm"`, beside its
-            feed-forward network; or `"pkm"`, in the place of that. Defaults
-            to `"serial"`.
+            feed-forward network; or `"pkm"`, instead of that network.
+            Defaults to `"serial"`.
         **kwargs: `name` and `trainable`.
 
     Attributes:

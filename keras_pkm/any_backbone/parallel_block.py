@@ -25,7 +25,7 @@ def make_parallel_block(
     memory: dict[str, Any] | None,
     name: str,
 ) -> PKMTransformerEncoder:
-    """Returns an encoder layer with a memory beside or for its FFN.
+    """Returns an encoder layer with a memory beside its FFN, or instead of it.
 
     It shares the sublayers of a plain encoder layer, and therefore its weights.
 
@@ -52,7 +52,7 @@ def make_parallel_block(
         {**config, "block": memory_block, "memory": memory}
     )
     for sublayer in _SUBLAYERS:
-        # A memory in the place of the FFN leaves the FFN's layers out.
+        # With a memory instead of the FFN, the FFN's layers are left out.
         if memory_block == "resm" or sublayer not in _SUBLAYERS[-3:]:
             setattr(block, sublayer, getattr(encoder, sublayer))
     width = encoder._self_attention_layer_norm.gamma.shape[-1]

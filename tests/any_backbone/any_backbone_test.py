@@ -4,7 +4,6 @@ import keras
 import keras_hub
 import numpy as np
 import pytest
-import tensorflow as tf
 
 import keras_pkm
 from keras_pkm.optimizers import PKMAdam
@@ -12,9 +11,11 @@ from tests.any_backbone.tiny_families import ALL
 from tests.any_backbone.tiny_families import CAUSAL
 from tests.any_backbone.tiny_families import LENGTH
 from tests.any_backbone.tiny_families import MEMORY
+from tests.any_backbone.tiny_families import fit
 from tests.any_backbone.tiny_families import inputs_of
 from tests.any_backbone.tiny_families import make_causal_lm
 from tests.any_backbone.tiny_families import make_plain
+from tests.any_backbone.tiny_families import outputs_of
 
 # All families share the code; the others are tried by `.ci/run`.
 _FAST = ("GPT2",)
@@ -27,10 +28,6 @@ def families(names):
         else pytest.param(name, marks=pytest.mark.slow, id=name)
         for name in names
     ]
-
-
-def outputs_of(model, inputs):
-    return [np.asarray(each) for each in keras.tree.flatten(model(inputs))]
 
 
 def assert_same(model, other, inputs):
@@ -141,14 +138,6 @@ def test_presets_take_another_dtype(tmp_path):
     assert memory.compute_dtype == "bfloat16"
 
 
-def fit(causal_lm, steps=3):
-    data = inputs_of(causal_lm.backbone)
-    labels = np.roll(data["token_ids"], -1, axis=1)
-    dataset = tf.data.Dataset.from_tensors((data, labels))
-    losses = causal_lm.fit(dataset, epochs=steps, shuffle=False, verbose=0)
-    return losses.history["loss"]
-
-
 def test_training_changes_the_rows_that_are_read():
     causal_lm = make_causal_lm("GPT2")
     assert isinstance(causal_lm.optimizer, PKMAdam)
@@ -174,19 +163,6 @@ def test_a_scale_of_zero_learns():
     before = memory.memory_values.numpy()
     fit(causal_lm, steps=3)
     assert np.any(memory.memory_values.numpy() != before)
-
-
-@pytest.mark.slow
-def test_two_replicas_train_as_one(mirrored):
-    one = make_causal_lm("GPT2")
-    one.compile(PKMAdam(1e-2, 1e-2), loss=_loss())
-    fit(one)
-    with mirrored.scope():
-        two = make_causal_lm("GPT2")
-        two.compile(PKMAdam(1e-2, 1e-2), loss=_loss())
-    fit(two)
-    for a, b in zip(one.weights, two.weights, strict=True):
-        np.testing.assert_allclose(a, b, atol=2e-4, err_msg=a.path)
 
 
 @pytest.mark.parametrize(

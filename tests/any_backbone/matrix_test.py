@@ -16,19 +16,17 @@ from tests.any_backbone.tiny_families import ALL
 from tests.any_backbone.tiny_families import CAUSAL
 from tests.any_backbone.tiny_families import LENGTH
 from tests.any_backbone.tiny_families import MEMORY
+from tests.any_backbone.tiny_families import fit
 from tests.any_backbone.tiny_families import inputs_of
 from tests.any_backbone.tiny_families import make_causal_lm
 from tests.any_backbone.tiny_families import make_plain
+from tests.any_backbone.tiny_families import outputs_of
 
 # All of them together take minutes.
 pytestmark = pytest.mark.slow
 
 SCRIPT = pathlib.Path(__file__).with_name("load_presets.py")
 TRAINED = ("Bloom", "GPT2", "Gemma", "Llama", "Mistral", "OPT", "Phi3", "Qwen")
-
-
-def outputs_of(model, inputs):
-    return [np.asarray(each) for each in keras.tree.flatten(model(inputs))]
 
 
 def test_presets_in_a_fresh_process(tmp_path):
@@ -85,14 +83,6 @@ def test_beam_search_with_a_cache_is_one_without(family):
     # Otherwise rounding decides which is the best.
     assert best[0] - second[0] > 1e-5
     np.testing.assert_array_equal(made["token_ids"][0], best[1])
-
-
-def fit(causal_lm, steps=2):
-    data = inputs_of(causal_lm.backbone)
-    labels = np.roll(data["token_ids"], -1, axis=1)
-    dataset = tf.data.Dataset.from_tensors((data, labels))
-    history = causal_lm.fit(dataset, epochs=steps, shuffle=False, verbose=0)
-    return history.history["loss"]
 
 
 def compiled(family, eager=True):

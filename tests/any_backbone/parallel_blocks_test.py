@@ -9,13 +9,10 @@ import keras_pkm
 from tests.any_backbone.tiny_families import MEMORY
 from tests.any_backbone.tiny_families import inputs_of
 from tests.any_backbone.tiny_families import make_plain
+from tests.any_backbone.tiny_families import outputs_of
 
 SIZES = (50, 2, 2, 16, 32)
 FAMILIES = ["Electra", pytest.param("XLMRoberta", marks=pytest.mark.slow)]
-
-
-def arrays(outputs):
-    return [np.asarray(each) for each in keras.tree.flatten(outputs)]
 
 
 @pytest.mark.parametrize("block", ["resm", "pkm"])
@@ -34,7 +31,7 @@ def test_equals_our_own_backbone(block):
     for weight in expected.weights:
         weight.assign(ours[weight.path])
     inputs = inputs_of(plain)
-    for a, b in zip(arrays(found(inputs)), arrays(expected(inputs))):
+    for a, b in zip(outputs_of(found, inputs), outputs_of(expected, inputs)):
         np.testing.assert_array_equal(a, b)
 
 
@@ -45,12 +42,12 @@ def test_a_memory_of_zeros_is_the_plain_model(family):
         plain, (1, 2), MEMORY, memory_block="resm"
     )
     inputs = inputs_of(plain)
-    started = arrays(model(inputs))
+    started = outputs_of(model, inputs)
     for layer in model.transformer_layers:
         values = layer.product_key_memory.memory_values
         values.assign(keras.ops.zeros_like(values))
-    plain_outputs = arrays(plain(inputs))
-    for a, b in zip(arrays(model(inputs)), plain_outputs):
+    plain_outputs = outputs_of(plain, inputs)
+    for a, b in zip(outputs_of(model, inputs), plain_outputs):
         np.testing.assert_array_equal(a, b)
     assert any((a != b).any() for a, b in zip(started, plain_outputs))
     # The plain backbone's weights are the model's own.
@@ -67,7 +64,7 @@ def test_presets(block, tmp_path):
     loaded = keras_hub.models.Backbone.from_preset(str(tmp_path))
     assert loaded.memory_block == block
     inputs = inputs_of(model)
-    for a, b in zip(arrays(model(inputs)), arrays(loaded(inputs))):
+    for a, b in zip(outputs_of(model, inputs), outputs_of(loaded, inputs)):
         np.testing.assert_array_equal(a, b)
     assert loaded.memory_outputs.keys() == {2}
 

@@ -3,6 +3,7 @@
 import keras
 import keras_hub
 import numpy as np
+import tensorflow as tf
 
 import keras_pkm
 
@@ -74,3 +75,17 @@ def inputs_of(backbone):
         "segment_ids": np.zeros((2, LENGTH)),
     }
     return {name: values[name].astype("int32") for name in backbone.input}
+
+
+def outputs_of(model, inputs):
+    """What a model returns, as arrays."""
+    return [np.asarray(each) for each in keras.tree.flatten(model(inputs))]
+
+
+def fit(causal_lm, steps=3):
+    """Trains a causal language model on a batch; returns the losses."""
+    data = inputs_of(causal_lm.backbone)
+    labels = np.roll(data["token_ids"], -1, axis=1)
+    dataset = tf.data.Dataset.from_tensors((data, labels))
+    found = causal_lm.fit(dataset, epochs=steps, shuffle=False, verbose=0)
+    return found.history["loss"]

@@ -81,9 +81,13 @@ def _summary(recipe, findings):
         if recipe.steps
         else f"{recipe.seconds:,.0f} seconds"
     )
+    kinds = {
+        "masked": "BERTs",
+        "causal": "GPT-2s, whose memories stand behind the layers,",
+    }
     return (
-        f"Models were trained on {what} for {long} each, {recipe.batch_size:,} "
-        f"facts a batch. Seeds: {recipe.seeds}."
+        f"{kinds[recipe.objective]} were trained on {what} for {long} each, "
+        f"{recipe.batch_size:,} facts a batch. Seeds: {recipe.seeds}."
     )
 
 
