@@ -67,7 +67,8 @@ def plan_jobs(recipe: RecallRecipe) -> list[Job]:
         # Both would train the same model at the same time.
         shared = [directory.trial(each) for each in series if each in main]
         needed = (*needs(series[0].key), *shared)
-        cost = (len(series) - len(shared)) * recipe.seconds
+        # Bisection makes at most as many trials as their number has bits.
+        cost = max(1, len(series).bit_length() - len(shared)) * recipe.seconds
         result = directory.series(name)
         jobs.append(job(title, _SWEEP + name, result, needed, cost))
     return jobs

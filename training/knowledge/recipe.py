@@ -118,8 +118,8 @@ class RecallRecipe:
 
     # --- Sweeps ---
 
-    # With facts, also train each contender on the numbers of facts in
-    # --sweep-facts, and resm with the table sizes in --sweep-sub-keys.
+    # With facts, also find the largest of --sweep-facts that each contender
+    # learns, and resm with each of --sweep-sub-keys, by bisection.
     sweep: Literal["none", "facts"] = "none"
     # Numbers of random facts in the sweep.
     sweep_facts: tuple[int, ...] = (7_500, 15_000, 30_000, 60_000, 120_000)

@@ -29,8 +29,8 @@ _EXPLANATIONS = {
     ),
     "More and more facts": (
         "Recall in percent after the same time as above, with the same rates. "
-        "Learned is the largest number with a recall of at least 95 %. Once a "
-        "model knew less than half, no larger numbers were tried."
+        "Learned is the largest number with a recall of at least 95 %. It was "
+        "found by bisection, so that not every number was tried."
     ),
     "Larger and larger tables": (
         "As before, ResM by its number of slots, each after the same time."

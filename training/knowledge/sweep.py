@@ -1,4 +1,4 @@
-"""Trains a model on growing numbers of facts, until it knows less than half."""
+"""Finds the largest number of facts that a model learns, by bisection."""
 
 from training.knowledge.rate_grid import best_rates
 from training.knowledge.recall_directory import RecallDirectory
@@ -7,8 +7,8 @@ from training.knowledge.trials import Trial
 from training.knowledge.trials import sweep_series
 from training.knowledge.try_once import try_once
 
-# After a recall below this, no larger numbers of facts are tried.
-TOO_MANY = 0.5
+# The recall from which on a number of facts counts as learned.
+LEARNED = 0.95
 
 
 def name_of_series(series: list[Trial]) -> str:
@@ -18,7 +18,7 @@ def name_of_series(series: list[Trial]) -> str:
 
 
 def try_series(recipe: RecallRecipe, name: str) -> dict:
-    """Trains a model on growing numbers of facts.
+    """Trains a model until it is known which number of facts it learns.
 
     Args:
         recipe: `RecallRecipe`, whose learning rates have been chosen.
@@ -27,16 +27,41 @@ def try_series(recipe: RecallRecipe, name: str) -> dict:
     Returns:
         The numbers of facts that were tried, serializable as JSON.
     """
+    directory = RecallDirectory(recipe.out)
     (series,) = (
         each for each in sweep_series(recipe) if name_of_series(each) == name
     )
-    tried = []
-    for trial in series:
+    recalls = {
+        trial: directory.read_trial(trial)["recall"]
+        for trial in series
+        if directory.trial(trial).exists()
+    }
+    while (trial := next_trial(series, recalls)) is not None:
         rates = best_rates(recipe, trial.key)
-        tried.append(trial.num_facts)
-        if try_once(recipe, trial, rates)["recall"] < TOO_MANY:
-            break
-    return {"facts": tried}
+        recalls[trial] = try_once(recipe, trial, rates)["recall"]
+    return {"facts": sorted(trial.num_facts for trial in recalls)}
+
+
+def next_trial(
+    series: list[Trial], recalls: dict[Trial, float]
+) -> Trial | None:
+    """Returns the trial to make next, or `None` if there is nothing to find.
+
+    It is the middle one of those between the largest number of facts that is
+    known to be learned and the smallest one that is known not to be.
+
+    Args:
+        series: The trials, from few facts to many.
+        recalls: The recall in each trial that was made.
+    """
+    learned = [
+        t.num_facts for t, recall in recalls.items() if recall >= LEARNED
+    ]
+    missed = [t.num_facts for t, recall in recalls.items() if recall < LEARNED]
+    least = max(learned, default=0)
+    most = min(missed, default=float("inf"))
+    open_ = [trial for trial in series if least < trial.num_facts < most]
+    return open_[len(open_) // 2] if open_ else None
 
 
 def tried_series(recipe: RecallRecipe) -> list[Trial]:

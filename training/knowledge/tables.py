@@ -3,8 +3,7 @@
 import statistics
 
 from training.knowledge.contenders import CONTENDERS
-
-_LEARNED = 0.95
+from training.knowledge.sweep import LEARNED
 
 
 def make_tables(findings: dict) -> dict[str, tuple[list[str], list[list[str]]]]:
@@ -114,7 +113,7 @@ def _by_facts(what, found):
     header = [what, *(f"{number:,} facts" for number in numbers), "learned"]
     rows = []
     for title, recalls in found.items():
-        learned = [n for n, recall in recalls.items() if recall >= _LEARNED]
+        learned = [n for n, recall in recalls.items() if recall >= LEARNED]
         cells = [
             f"{100 * recalls[n]:.1f}" if n in recalls else "-" for n in numbers
         ]

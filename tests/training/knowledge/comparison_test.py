@@ -21,6 +21,7 @@ from training.knowledge.recipe import parse_recipe
 from training.knowledge.step_times import StepTimes
 from training.knowledge.step_times import measure_table_times
 from training.knowledge.sweep import name_of_series
+from training.knowledge.sweep import next_trial
 from training.knowledge.sweep import tried_series
 from training.knowledge.sweep import try_series
 from training.knowledge.tables import make_tables
@@ -104,27 +105,43 @@ def test_the_sweep_shares_trials_with_the_comparison():
         assert {directory.trial(trial) for trial in shared} <= {*needs}
 
 
-def test_a_sweep_ends_once_a_model_knows_less_than_half(monkeypatch, tmp_path):
+def test_a_sweep_finds_the_largest_number_by_bisection(monkeypatch, tmp_path):
     recipe = parse_recipe(
         ["--out", str(tmp_path), "--facts", "8", "--sweep", "facts"]
-        + ["--sweep-facts", "4", "2", "8", "16", "--contenders", "plain"]
+        + ["--sweep-facts", "4", "2", "8", "16", "32", "--contenders", "plain"]
     )
     write_json(tmp_path / "step-times.json", {"widths": {}, "seconds": {}})
     learned = []
 
     def fake_learn(recipe, trial, times, rates):
         learned.append(trial.num_facts)
-        return {"recall": {2: 0.9, 4: 0.6, 8: 0.4}[trial.num_facts]}
+        return {"recall": 0.95 if trial.num_facts <= 4 else 0.949}
 
     monkeypatch.setattr(try_once, "learn", fake_learn)
     (series,) = sweep_series(recipe)
     name = name_of_series(series)
-    assert try_series(recipe, name) == {"facts": [2, 4, 8]}
-    assert learned == [2, 4, 8]
-    assert [trial.num_facts for trial in tried_series(recipe)] == learned
+    assert try_series(recipe, name) == {"facts": [4, 8]}
+    assert learned == [8, 4]
+    assert [trial.num_facts for trial in tried_series(recipe)] == [4, 8]
     # What is there is not trained again.
-    assert try_series(recipe, name) == {"facts": [2, 4, 8]}
-    assert learned == [2, 4, 8]
+    assert try_series(recipe, name) == {"facts": [4, 8]}
+    assert learned == [8, 4]
+
+
+@pytest.mark.parametrize("capacity", [0, 1, 2, 4, 8, 16, 32, 64])
+def test_bisection_finds_what_all_trials_would_show(capacity):
+    recipe = recipe_of(
+        "--facts 8 --sweep facts --contenders plain --sweep-facts 2 4 8 16 32"
+    )
+    (series,) = sweep_series(recipe)
+    recalls = {}
+    while (trial := next_trial(series, recalls)) is not None:
+        assert trial not in recalls
+        recalls[trial] = float(trial.num_facts <= capacity)
+    assert len(recalls) <= 3
+    learned = [t.num_facts for t, recall in recalls.items() if recall]
+    expected = [n for n in (2, 4, 8, 16, 32) if n <= capacity]
+    assert max(learned, default=0) == max(expected, default=0)
 
 
 def test_steps_follow_from_the_times():
