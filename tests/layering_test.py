@@ -46,6 +46,7 @@ ROWS = [
     ["training", "export"],
     ["benchmarks/timing"],
     ["benchmarks/contenders"],
+    ["benchmarks/published"],
     ["benchmarks"],
 ]
 MOST_FILES = 16

@@ -10,6 +10,8 @@ import zipfile
 
 import pytest
 
+from tests.docs.pages import blocks
+
 ROOT = pathlib.Path(__file__).parents[1]
 SCRIPTS = [
     path.relative_to(ROOT).as_posix()
@@ -77,6 +79,34 @@ def test_the_source_distribution_has_everything(built):
         "docs/recall.png",
     } <= names
     assert "tests/converters/hugging_face/bert/model.safetensors" in names
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["*.whl", "*.tar.gz"])
+def test_readme_runs_with_what_is_installed(built, kind, tmp_path):
+    """In a folder without the sources."""
+    (archive,) = built.glob(kind)
+    installed = tmp_path / "installed"
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-index"]
+    pip += ["--no-deps", "--no-build-isolation", "--target", str(installed)]
+    done = subprocess.run([*pip, str(archive)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-2000:]
+    python = [
+        block.text
+        for block in blocks("README.md", "python")
+        # tests/export/readme_test.py has a model to load.
+        if '"served"' not in block.text
+    ]
+    check = "\nassert keras_pkm.__file__.startswith(sys.argv[1])\n"
+    code = "import sys\n" + "\n".join(python) + check
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code, str(installed)],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(installed)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
 
 
 @pytest.mark.parametrize("script", SCRIPTS)

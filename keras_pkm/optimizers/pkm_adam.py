@@ -57,9 +57,9 @@ class PKMAdam(keras.optimizers.Adam):
             Defaults to `1e-4`.
         memory_learning_rate: float or schedule, for the value tables; or a
             multiple of `learning_rate`, such as `"10x"`, which follows changes
-            of that by callbacks. Defaults to `1e-3`.
-        beta_1: float. Defaults to `0.9`.
-        beta_2: float. Defaults to `0.999`.
+            of that by callbacks. Defaults to `1e-3`, the paper's for 500,000
+            steps; in some thousand steps, `1e-2` stores far more.
+        beta_1, beta_2: floats. Default to `0.9` and `0.999`.
         epsilon: float. Defaults to `1e-7`.
         weight_decay: optional float. Decoupled weight decay, that of AdamW. It
             never touches value tables, biases, or the parameters of layer and

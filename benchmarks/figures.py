@@ -1,0 +1,115 @@
+"""Measures the figures of the README and the documentation, and writes them.
+
+python benchmarks/figures.py
+python benchmarks/figures.py --measure start --data texts
+python benchmarks/figures.py --measure stale --data texts
+"""
+
+import pathlib
+import sys
+from typing import Annotated
+
+if __name__ == "__main__":
+    # A clone runs its own code, from any folder, installed or not.
+    sys.path[0] = str(pathlib.Path(__file__).resolve().parents[1])
+
+import tyro
+from tabulate import tabulate
+
+from benchmarks.published.fingerprint import fingerprint
+from benchmarks.published.measure import measure
+from benchmarks.published.pages import write_table
+from benchmarks.published.registry import FIGURES
+from benchmarks.published.stamps import read_stamps
+from benchmarks.published.stamps import stamp
+from benchmarks.published.stamps import state
+
+STALE = "stale"
+
+
+def main(
+    figures: Annotated[tuple[str, ...], tyro.conf.arg(name="measure")] = (),
+    again: bool = False,
+    write: bool = False,
+    data: pathlib.Path = pathlib.Path("."),
+    runs: pathlib.Path = pathlib.Path("runs/figures"),
+) -> int:
+    """Shows which figures are fresh, or measures some of them.
+
+    Without arguments it lists all figures with the pages that show them, their
+    commands, the day when they were measured, and whether the code that they
+    measure has changed since. It is part of a release to look at this list.
+
+    Args:
+        figures: Names of figures to measure, or "stale" for all that are not
+            fresh. A measurement that was stopped goes on where it was.
+        again: With --measure, measure from the beginning.
+        write: Write the tables of all figures into the pages, without
+            measuring.
+        data: Folder with the texts that the commands read.
+        runs: Folder for the commands' working directories.
+
+    Returns:
+        The exit code.
+    """
+    names = [figure.name for figure in FIGURES]
+    unknown = [name for name in figures if name not in [STALE, *names]]
+    if unknown:
+        print(
+            f"error: --measure takes {STALE} or names of figures "
+            f"({', '.join(names)}), received {', '.join(unknown)}.",
+            file=sys.stderr,
+        )
+        return 2
+    failed = False
+    for figure in FIGURES:
+        stale = STALE in figures and state(figure) != "fresh"
+        if not stale and figure.name not in figures:
+            continue
+        code = fingerprint(figure.measures)
+        try:
+            measure(figure, data, runs, again)
+        except RuntimeError as error:
+            print(f"error: {error}", file=sys.stderr)
+            failed = True
+            continue
+        stamp(figure, code)
+        write_tables(figure)
+    if write:
+        for figure in FIGURES:
+            write_tables(figure)
+    print(overview())
+    return 1 if failed else 0
+
+
+def write_tables(figure):
+    """Writes a figure's tables into the pages, where they can be made."""
+    for table in figure.tables:
+        try:
+            if write_table(table, table.make(figure.kept)):
+                print(f"{table.page}: wrote {table.name}")
+        except FileNotFoundError as error:
+            print(f"{table.page}: {table.name} stays as it is: {error}")
+
+
+def overview():
+    """A table of all figures, as Markdown."""
+    stamps = read_stamps()
+    rows = [
+        [
+            figure.name,
+            ", ".join(figure.all_pages),
+            "<br>".join(
+                f"`{command.format(out='OUT')}`" for command in figure.commands
+            ),
+            stamps[figure.name].date if figure.name in stamps else "-",
+            state(figure),
+        ]
+        for figure in FIGURES
+    ]
+    header = ["figures", "pages", "commands", "measured", "state"]
+    return tabulate(rows, header, tablefmt="github")
+
+
+if __name__ == "__main__":
+    sys.exit(tyro.cli(main))

@@ -1,0 +1,86 @@
+"""A fingerprint of the code that a figure measures."""
+
+import ast
+import functools
+import hashlib
+import pathlib
+from collections.abc import Iterable
+
+_ROOT = pathlib.Path(__file__).parents[2]
+_DIGITS = 12
+
+
+def fingerprint(modules: Iterable[str]) -> str:
+    """Returns a hash of modules, and of all of the project that they import.
+
+    Comments, docstrings and formatting do not change it.
+
+    Args:
+        modules: Dotted names, such as `"training.knowledge.learn"`.
+
+    Raises:
+        ValueError: the project has no such module.
+    """
+    found: set[str] = set()
+    waiting = list(modules)
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found.add(name)
+            waiting += _imports(name)
+    digest = hashlib.sha256()
+    for name in sorted(found):
+        digest.update(f"{name}\n{_code(name)}\n".encode())
+    return digest.hexdigest()[:_DIGITS]
+
+
+@functools.cache
+def _code(name):
+    """The code of a module, without comments and docstrings."""
+    tree = _tree(name)
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        if not isinstance(body, list):
+            continue
+        # Strings that stand alone: docstrings, and those of constants.
+        kept = [each for each in body if not _is_string(each)]
+        node.body = kept or [ast.Pass()]
+    return ast.unparse(tree)
+
+
+def _is_string(node):
+    return (
+        isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Constant)
+        and isinstance(node.value.value, str)
+    )
+
+
+@functools.cache
+def _imports(name):
+    """The modules of the project that a module imports."""
+    names = set()
+    for node in ast.walk(_tree(name)):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            for alias in node.names:
+                whole = f"{node.module}.{alias.name}"
+                names.add(whole if _path(whole) else node.module)
+    return {each for each in names if _path(each)}
+
+
+def _tree(name):
+    path = _path(name)
+    if path is None:
+        raise ValueError(f"There is no module {name} in {_ROOT}.")
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def _path(name):
+    """The file of a module of the project, or None."""
+    path = _ROOT.joinpath(*name.split("."))
+    for each in (path.with_suffix(".py"), path / "__init__.py"):
+        if each.is_file():
+            return each
+    return None

@@ -1,0 +1,216 @@
+"""All figures of the README and the documentation, with their commands."""
+
+from benchmarks.published.costs import costs
+from benchmarks.published.figure import Figure
+from benchmarks.published.figure import Table
+from benchmarks.published.figure import printed_tables
+from benchmarks.published.figure import report_table
+
+_RECALL = ("training.knowledge.learn", "training.knowledge.step_times")
+_RECALL_KEEPS = (
+    *("report.md", "report.json", "recall.json", "*step-times.json"),
+    *("rates/*.json", "trials/*.json", "sweep/*.json"),
+)
+_FORGETTING = ("training.forgetting.trial",)
+_FORGETTING_KEEPS = (
+    *("report.md", "report.json", "forgetting.json", "forgetting.png"),
+    *("forgetting.svg", "bases/*.json", "trials/*.json"),
+)
+_CAPACITY = "docs/results/capacity.md"
+_TEACHING = "docs/results/teaching.md"
+_DECODERS = "docs/results/decoders.md"
+_PAPER = "docs/results/paper.md"
+_SPEED = "benchmarks/README.md"
+_KNOWN = "What each model knows"
+_WIKI = ("wiki.train.tokens", "wiki.valid.tokens")
+
+_WAYS = "The best learning rate of each way"
+_WIKI_RUN = (
+    "python training/pretrain.py --corpus wiki.train.tokens "
+    "--validation wiki.valid.tokens --vocabulary-size 8000 "
+    "--memory-learning-rate 5e-3 --memory-schedule linear --plain-steps 1500 "
+    "--steps 1500 --memory-heads 4 "
+)
+_README_RECALL = {
+    "model": "model",
+    "parameters": "parameters",
+    "ms a step": "ms a step",
+    "recall %": "facts known %",
+}
+
+
+def _known(page, name, **options):
+    return Table(page, name, report_table("report.md", _KNOWN, **options))
+
+
+def _headed(page, name, heading):
+    return Table(page, name, report_table("report.md", heading))
+
+
+# In the README and on a page of the site, from several benchmarks.
+_COSTS = tuple(
+    Table(page, "costs", costs)
+    for page in ("README.md", "docs/results/speed.md")
+)
+
+
+def _benchmark(name, arguments, contenders=(), in_costs=False):
+    """A script of `benchmarks/`, with its table."""
+    script = name.split("-")[0]
+    command = f"python benchmarks/{script}.py --output {{out}} {arguments}"
+    table = Table(_SPEED, name, report_table(f"{script}.md"))
+    return Figure(
+        name,
+        (command.strip(),),
+        (f"benchmarks.{script}", *contenders),
+        (table, *(_COSTS if in_costs else ())),
+    )
+
+
+_LAYERS = (
+    "benchmarks.contenders.keras_contenders",
+    "benchmarks.contenders.torch_contenders",
+)
+_BERTS = ("benchmarks.contenders.bert_contenders",)
+
+FIGURES = (
+    Figure(
+        "start",
+        (
+            "python training/pretrain.py --strategy mirrored "
+            "--run-dir {out}/run",
+        ),
+        ("training.pretraining.train",),
+        tuple(
+            Table(page, "start", printed_tables("output-1.md"))
+            for page in ("README.md", "docs/index.md")
+        ),
+        keeps=("output-1.md",),
+    ),
+    Figure(
+        "recall",
+        ("python training/recall.py --full --sweep facts --out {out}",),
+        _RECALL,
+        (
+            _known(
+                "README.md",
+                "recall",
+                columns=_README_RECALL,
+                without=("PKM", "ResM+Init"),
+            ),
+            _known(_CAPACITY, "recall"),
+            _headed(
+                _CAPACITY,
+                "ablation",
+                "What is left without the memory's contents",
+            ),
+            _headed(_CAPACITY, "sweep", "More and more facts"),
+            _headed(_CAPACITY, "tables", "Larger and larger tables"),
+        ),
+        pages=("docs/index.md",),
+        keeps=_RECALL_KEEPS,
+        pictures=(
+            ("recall.png", "docs/recall.png"),
+            ("capacity.png", "docs/capacity.png"),
+        ),
+    ),
+    Figure(
+        "recall-minutes",
+        ("python training/recall.py --out {out}",),
+        _RECALL,
+        (_known(_CAPACITY, "minutes"),),
+        keeps=_RECALL_KEEPS,
+    ),
+    Figure(
+        "recall-causal",
+        ("python training/recall.py --objective causal --out {out}",),
+        _RECALL,
+        (_known(_DECODERS, "causal"),),
+        keeps=_RECALL_KEEPS,
+    ),
+    Figure(
+        "recall-rates",
+        (
+            "python training/recall.py --out {out} --contenders resm "
+            "--learning-rates 2e-3 --memory-learning-rates 1e-3 1e-2 3e-2",
+        ),
+        _RECALL,
+        (_headed(_CAPACITY, "rates", "Learning rates that were tried"),),
+        keeps=_RECALL_KEEPS,
+    ),
+    Figure(
+        "recall-unicode",
+        (
+            "python training/recall.py --out {out} --facts unicode "
+            "--seconds 600 --processes 1",
+        ),
+        _RECALL,
+        (_known(_CAPACITY, "unicode"),),
+        keeps=_RECALL_KEEPS,
+    ),
+    Figure(
+        "forgetting",
+        ("python training/teach.py --compare --seeds 3 --out {out}",),
+        _FORGETTING,
+        (_headed(_TEACHING, "forgetting", _WAYS),),
+        pages=("README.md", "docs/index.md"),
+        keeps=_FORGETTING_KEEPS,
+        pictures=(("forgetting.png", "docs/forgetting.png"),),
+    ),
+    Figure(
+        "forgetting-text",
+        (
+            _WIKI_RUN + "--memory-layers 2 3 --num-sub-keys 256 "
+            "--run-dir {out}/wiki",
+            "python training/teach.py --compare --model {out}/wiki "
+            "--text new.txt --keep old.txt --steps 400 --slots 500 --out {out}",
+        ),
+        ("training.pretraining.train", *_FORGETTING),
+        (_headed(_TEACHING, "forgetting-text", _WAYS),),
+        needs=(*_WIKI, "new.txt", "old.txt"),
+        keeps=_FORGETTING_KEEPS,
+    ),
+    Figure(
+        "decoder",
+        (
+            _WIKI_RUN + "--objective causal --backbone gpt2 --num-layers 4 "
+            "--memory-layers 2 4 --num-sub-keys 128 --run-dir {out}/gpt2",
+            "python training/teach.py --model {out}/gpt2 --facts facts.tsv "
+            "--keep old.txt --out {out}/taught",
+        ),
+        ("training.pretraining.train", "training.teaching.teach"),
+        (
+            Table(_DECODERS, "decoder", printed_tables("output-1.md")),
+            Table(_DECODERS, "decoder-taught", printed_tables("output-2.md")),
+        ),
+        needs=(*_WIKI, "facts.tsv", "old.txt"),
+        keeps=("output-*.md",),
+    ),
+    Figure(
+        "paper",
+        (
+            "python training/reproduce.py --out {out} "
+            "--corpus wiki.train.tokens --validation wiki.valid.tokens "
+            "--out-of-domain books.txt --glue GLUE --seeds 3 "
+            "--repeat a b c d f",
+        ),
+        ("training.pretraining.train", "training.finetuning.seed"),
+        pages=(_PAPER,),
+        needs=(*_WIKI, "books.txt", "GLUE"),
+        keeps=("report.md", "report.json"),
+    ),
+    _benchmark("layer-short", "--tokens 128 2048 --rounds 9", _LAYERS, True),
+    _benchmark("layer-long", "--tokens 4096 8192 --rounds 5", _LAYERS),
+    _benchmark("inference-1", "--batches 1 --rounds 15", _BERTS, True),
+    _benchmark("inference-32", "--batches 32 --rounds 5", _BERTS),
+    _benchmark(
+        "inference-portable",
+        "--batches 1 --rounds 7 --models BASE+ResM --implementation portable",
+        _BERTS,
+        in_costs=True,
+    ),
+    _benchmark("training", "--rounds 5", _BERTS, True),
+    _benchmark("monitoring", "--rounds 5", _BERTS),
+    _benchmark("scaling", "--rounds 9", (*_BERTS, *_LAYERS)),
+    _benchmark("formulations", ""),
+)

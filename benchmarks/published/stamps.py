@@ -1,0 +1,83 @@
+"""When figures were measured, and with which code."""
+
+import dataclasses
+import datetime
+import json
+
+from benchmarks.published.figure import MEASURED
+from benchmarks.published.figure import Figure
+from benchmarks.published.fingerprint import fingerprint
+from benchmarks.published.registry import FIGURES
+
+_PATH = MEASURED / "stamps.json"
+
+
+@dataclasses.dataclass(frozen=True)
+class Stamp:
+    """When figures were measured, and with which code.
+
+    Attributes:
+        date: The day, as YYYY-MM-DD.
+        code: The fingerprint of the code that was measured, or None where it is
+            not known.
+    """
+
+    date: str
+    code: str | None
+
+    def is_fresh(self, figure: Figure) -> bool:
+        """Whether the code has not changed since."""
+        return self.code == fingerprint(figure.measures)
+
+
+def read_stamps() -> dict[str, Stamp]:
+    """Returns the stamps of all figures that were measured, by their names."""
+    if not _PATH.exists():
+        return {}
+    found = json.loads(_PATH.read_text(encoding="utf-8"))
+    return {name: Stamp(**each) for name, each in found.items()}
+
+
+def stamp(figure: Figure, code: str) -> None:
+    """Notes that figures were measured today.
+
+    Args:
+        figure: What was measured.
+        code: The fingerprint of the code when the commands were started.
+    """
+    stamps = read_stamps()
+    stamps[figure.name] = Stamp(datetime.date.today().isoformat(), code)
+    text = json.dumps(
+        {name: dataclasses.asdict(stamps[name]) for name in sorted(stamps)},
+        indent=2,
+    )
+    _PATH.write_text(text + "\n", encoding="utf-8")
+
+
+def state(figure: Figure) -> str:
+    """Returns `fresh`, or why the figures are not."""
+    found = read_stamps().get(figure.name)
+    if found is None:
+        return "not measured"
+    return "fresh" if found.is_fresh(figure) else "the code has changed"
+
+
+def warning(name: str) -> str | None:
+    """Returns what to say of a table that is stale, or None.
+
+    Args:
+        name: The name between the table's markers.
+    """
+    stamps = read_stamps()
+    dates = [
+        stamps[figure.name].date if figure.name in stamps else "an earlier day"
+        for figure in FIGURES
+        if any(table.name == name for table in figure.tables)
+        and state(figure) != "fresh"
+    ]
+    if not dates:
+        return None
+    return (
+        f"Measured on {min(dates)}. The code that was measured has changed "
+        "since."
+    )

@@ -1,0 +1,161 @@
+"""The shell blocks of the README and the guides run, at a tiny size."""
+
+import importlib
+import json
+import pathlib
+import random
+import shlex
+import shutil
+
+import pytest
+
+from tests.docs.pages import ROOT
+from tests.docs.pages import blocks
+
+# In an order in which what a page needs was made by those before it.
+PAGES = (
+    "README.md",
+    "docs/guides/pretraining.md",
+    "docs/guides/several-machines.md",
+    "docs/guides/fine-tuning.md",
+    "docs/guides/seeing-the-memory.md",
+    "docs/guides/serving.md",
+    "docs/guides/teaching.md",
+    "docs/guides/your-own-data.md",
+)
+_SIZES = (
+    "--num-layers 1 --memory-layers 1 --hidden-dim 16 --num-heads 2 "
+    "--intermediate-dim 16 --num-sub-keys 4 --memory-top-k 2 "
+    "--memory-key-dim 8"
+)
+_SHORT = "--steps 2 --plain-steps 2 --batch-size 4"
+# What is added to the arguments of each command.
+SMALL = {
+    "training/pretrain.py": f"{_SIZES} {_SHORT} --vocabulary-size 300",
+    "training/finetune.py": "--epochs 1 --batch-size 8 --sequence-length 32",
+    "training/evaluate_mlm.py": "--batch-size 4",
+    "training/analyze_memory.py": "--batch-size 4",
+    "training/teach.py": "--steps 2 --method values",
+}
+# What other slow tests run at a tiny size, because of its many jobs.
+ELSEWHERE = ("teach.py --compare", "recall.py")
+WORDS = [f"w{letter}rd" for letter in "abcdefghijklmnopqrstuvwxyz"]
+
+
+def sentences(number, seed):
+    """Random text."""
+    rng = random.Random(seed)
+    return [
+        " ".join(rng.choices(WORDS, k=8)).capitalize() + "."
+        for _ in range(number)
+    ]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A folder with the data that the pages name."""
+    root = tmp_path / "data"
+    for name in ("books", "GLUE/SST-2", "SQuAD"):
+        (root / name).mkdir(parents=True)
+    documents = sentences(400, seed=0)
+    (root / "books" / "one.txt").write_text("\n\n".join(documents))
+    for seed, name in enumerate(
+        ("letters.txt", "held-out.txt", "new.txt", "train.txt", "dev.txt"), 1
+    ):
+        text = "\n\n".join(sentences(60, seed=seed))
+        (root / name).write_text(text)
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "."]
+    letters = [chr(code) for code in range(ord("a"), ord("z") + 1)]
+    pieces = [f"##{letter}" for letter in letters]
+    tokens = [*special, *letters, *pieces, *WORDS]
+    (root / "vocab.txt").write_text("\n".join(tokens))
+    facts = [f"{a} {b}\tmeans\t{a}\n" for a, b in zip(WORDS, WORDS[3:])]
+    (root / "facts.tsv").write_text("".join(facts))
+    for split, seed in (("train", 6), ("dev", 7)):
+        rows = [
+            f"{text}\t{number % 2}"
+            for number, text in enumerate(sentences(24, seed))
+        ]
+        path = root / "GLUE" / "SST-2" / f"{split}.tsv"
+        path.write_text("\n".join(["sentence\tlabel", *rows, ""]))
+        paragraphs = [
+            {
+                "context": text,
+                "qas": [
+                    {
+                        "id": f"{split}{number}",
+                        "question": "Which?",
+                        "answers": [{"text": text[:4], "answer_start": 0}],
+                    }
+                ],
+            }
+            for number, text in enumerate(sentences(8, seed))
+        ]
+        data = {"version": "1.1", "data": [{"paragraphs": paragraphs}]}
+        path = root / "SQuAD" / f"{split}-v1.1.json"
+        path.write_text(json.dumps(data))
+    return root
+
+
+def lines(page):
+    """The commands of a page that are to run, each as one line."""
+    return [
+        " ".join(line.split())
+        for block in blocks(page, "shell")
+        if block.reason is None
+        for line in block.text.replace("\\\n", " ").splitlines()
+        if line.startswith("python ")
+        and not any(each in line for each in ELSEWHERE)
+    ]
+
+
+def made_small(line):
+    """A command at a tiny size."""
+    _, script, *args = shlex.split(line)
+    small = SMALL.get(script, "")
+    if "--init-from" in args:
+        # Sizes and text are those of the other run.
+        small = "--steps 2 --batch-size 4"
+    elif "--vocabulary" in args:
+        small = small.replace(" --vocabulary-size 300", "")
+    if script == "training/teach.py" and {"--apply", "--revert"} & {*args}:
+        small = ""
+    if script == "training/pretrain.py" and "--corpus" not in args:
+        small += " --corpus 'books/*.txt'"
+    return f"{line} {small}"
+
+
+@pytest.mark.slow
+def test_the_commands_run_page_by_page(folder, tmp_path, monkeypatch, capsys):
+    """Each page begins with the runs of those before it."""
+    runs = {}
+    for page in PAGES:
+        where = tmp_path / pathlib.Path(page).stem
+        shutil.copytree(folder, where)
+        (where / "runs").mkdir()
+        monkeypatch.chdir(where)
+        commands = lines(page)
+        assert commands
+        for name, path in runs.items():
+            if not any(f"--run-dir runs/{name}" in line for line in commands):
+                shutil.copytree(path, where / "runs" / name)
+        for line in commands:
+            if page == "README.md" and "runs/sst2" in line:
+                continue  # served in docs/guides/serving.md, after training
+            _, script, *args = shlex.split(made_small(line))
+            name = script.removesuffix(".py").replace("/", ".")
+            code = importlib.import_module(name).main(args)
+            assert not code, (
+                f"{page}: {line}\n{capsys.readouterr().err[-2000:]}"
+            )
+        for path in (where / "runs").iterdir():
+            runs.setdefault(path.name, path)
+
+
+def test_all_guides_are_there():
+    guides = {
+        path.relative_to(ROOT).as_posix()
+        for path in (ROOT / "docs" / "guides").glob("*.md")
+    }
+    with_commands = {page for page in guides if lines(page)}
+    assert with_commands == {page for page in PAGES if page != "README.md"}

@@ -1,0 +1,276 @@
+"""Figures of the documentation: their places, stamps and measurement."""
+
+import json
+import re
+import sys
+
+import pytest
+
+from benchmarks import figures
+from benchmarks.published import figure as figure_module
+from benchmarks.published import fingerprint as fingerprint_module
+from benchmarks.published import measure as measure_module
+from benchmarks.published import pages
+from benchmarks.published import stamps
+from benchmarks.published.costs import costs
+from benchmarks.published.figure import Figure
+from benchmarks.published.figure import Table
+from benchmarks.published.figure import find_table
+from benchmarks.published.figure import printed_tables
+from benchmarks.published.figure import report_table
+from benchmarks.published.fingerprint import fingerprint
+from benchmarks.published.measure import measure
+from benchmarks.published.registry import FIGURES
+from tests.docs.pages import ROOT
+from tests.docs.pages import commands
+from tests.docs.pages import pages as all_pages
+
+REPORT = """# Report
+
+## Models
+
+| model | recall % | ms |
+|:------|---------:|---:|
+| plain |     18.9 | 58 |
+| ResM  |    100.0 |  9 |
+
+Words.
+
+| other |
+|------:|
+| 1     |
+"""
+
+
+@pytest.fixture
+def repository(tmp_path, monkeypatch):
+    """A repository with a script, a module that it measures, and a page."""
+    for module in (figure_module, fingerprint_module, measure_module, pages):
+        for name in ("ROOT", "_ROOT"):
+            if hasattr(module, name):
+                monkeypatch.setattr(module, name, tmp_path)
+    measured = tmp_path / "docs" / "measured"
+    monkeypatch.setattr(figure_module, "MEASURED", measured)
+    monkeypatch.setattr(stamps, "_PATH", measured / "stamps.json")
+    (tmp_path / "code").mkdir()
+    (tmp_path / "code" / "first.py").write_text("import code.second\n")
+    (tmp_path / "code" / "second.py").write_text("NUMBER = 1\n")
+    (tmp_path / "page.md").write_text(
+        "before\n<!-- figures: models -->\nold\n<!-- end -->\nafter\n"
+    )
+    (tmp_path / "run.py").write_text(
+        "import pathlib, sys\n"
+        "out, number = pathlib.Path(sys.argv[1]), sys.argv[2]\n"
+        "text = pathlib.Path('text').read_text()\n"
+        "(out / 'report.md').write_text(text.replace('  9', number))\n"
+        "(out / 'plot.png').write_text(number)\n"
+        "with open(out / 'calls', 'a') as file: file.write(number)\n"
+        "print('| printed |\\n|---:|\\n| 1 |')\n"
+    )
+    (tmp_path / "text").write_text(REPORT)
+    # `code` is a module of Python's, too.
+    fingerprint_module._code.cache_clear()
+    fingerprint_module._imports.cache_clear()
+    yield tmp_path
+    fingerprint_module._code.cache_clear()
+    fingerprint_module._imports.cache_clear()
+
+
+def a_figure(command="python run.py {out} 7"):
+    return Figure(
+        "models",
+        (command,),
+        ("code.first",),
+        (Table("page.md", "models", report_table("report.md", "Models")),),
+        needs=("text",),
+        pictures=(("plot.png", "picture.png"),),
+    )
+
+
+def test_every_table_has_its_place():
+    expected = {
+        (table.page, table.name) for each in FIGURES for table in each.tables
+    }
+    found = [
+        (page, name) for page in all_pages() for name in pages.names_on(page)
+    ]
+    assert len(found) == len(set(found))
+    assert set(found) == expected
+    for page in all_pages():
+        text = (ROOT / page).read_text(encoding="utf-8")
+        for block in text.split("\n<!-- figures: ")[1:]:
+            assert "<!-- end -->" in block
+
+
+def test_every_figure_is_of_code_that_exists():
+    assert len({each.name for each in FIGURES}) == len(FIGURES)
+    for each in FIGURES:
+        assert len(fingerprint(each.measures)) == 12
+        for page in each.all_pages:
+            assert (ROOT / page).is_file()
+    assert {*stamps.read_stamps()} <= {each.name for each in FIGURES}
+
+
+def test_every_command_stands_on_its_page():
+    """A reader can repeat what was measured."""
+    for each in FIGURES:
+        shown = {
+            (script, _flags(arguments))
+            for page in each.all_pages
+            for script, arguments in commands(page)
+        }
+        for command in each.commands:
+            _, script, *arguments = command.split()
+            assert (script, _flags(arguments)) in shown, (each.name, command)
+
+
+def _flags(arguments):
+    """Arguments in any order, without directories to write."""
+    text = " ".join(arguments)
+    text = re.sub(r"--(?:out|output|run-dir|model) \S+", "", text)
+    return tuple(sorted(text.split()))
+
+
+def test_tables_are_found_and_cut(tmp_path):
+    (tmp_path / "report.md").write_text(REPORT)
+    whole = report_table("report.md", "Models")(tmp_path)
+    assert whole.splitlines() == [
+        "| model | recall % | ms |",
+        "| :--- | ---: | ---: |",
+        "| plain | 18.9 | 58 |",
+        "| ResM | 100.0 | 9 |",
+    ]
+    columns = {"model": "model", "recall %": "known %"}
+    cut = report_table("report.md", "Models", columns, ("plain",))(tmp_path)
+    assert cut.splitlines() == [
+        "| model | known % |",
+        "| :--- | ---: |",
+        "| ResM | 100.0 |",
+    ]
+    both = printed_tables("report.md")(tmp_path)
+    assert both == f"{whole}\n\n| other |\n| ---: |\n| 1 |"
+    with pytest.raises(ValueError, match="no heading 'Speed'"):
+        find_table(REPORT, "Speed")
+    with pytest.raises(ValueError, match="no table below 'Report'"):
+        find_table(REPORT, "Report")
+
+
+def test_a_fingerprint_is_of_the_code_alone(repository):
+    def again():
+        fingerprint_module._code.cache_clear()
+        fingerprint_module._imports.cache_clear()
+        return fingerprint(["code.first"])
+
+    before = again()
+    second = repository / "code" / "second.py"
+    second.write_text('"""A docstring."""\n\nNUMBER = (1)  # a comment\n')
+    assert again() == before
+    second.write_text("NUMBER = 2\n")
+    assert again() != before
+    second.write_text("NUMBER = 1\n")
+    assert again() == before
+    # What is not imported does not count.
+    (repository / "code" / "third.py").write_text("NUMBER = 3\n")
+    assert again() == before
+    with pytest.raises(ValueError, match="no module code.fourth"):
+        fingerprint(["code.fourth"])
+
+
+def test_figures_are_measured_once_and_written(repository, monkeypatch, capsys):
+    each = a_figure()
+    monkeypatch.setattr(figures, "FIGURES", (each,))
+    monkeypatch.setattr(stamps, "FIGURES", (each,))
+    places = {"data": repository, "runs": repository / "runs"}
+    assert figures.main(**places) == 0
+    assert "not measured" in capsys.readouterr().out
+    assert "an earlier day" in stamps.warning("models")
+    assert figures.main(("models",), **places) == 0
+    assert "| fresh" in capsys.readouterr().out
+    assert stamps.warning("models") is None
+    page = (repository / "page.md").read_text()
+    assert page.startswith("before\n<!-- figures: models -->\n| model |")
+    assert "| ResM | 100.0 | 7 |\n<!-- end -->\nafter\n" in page
+    kept = sorted(path.name for path in each.kept.iterdir())
+    assert kept == ["output-1.md", "report.md"]
+    # Nothing is measured twice, unless it is asked for or the code changed.
+    calls = repository / "runs" / "models" / "calls"
+    figures.main(("stale",), **places)
+    figures.main(("models",), **places)
+    assert calls.read_text() == "7"
+    figures.main(("models",), again=True, **places)
+    assert calls.read_text() == "7"
+    assert (repository / "picture.png").read_bytes() == b"7"
+    (repository / "code" / "second.py").write_text("NUMBER = 2\n")
+    fingerprint_module._code.cache_clear()
+    capsys.readouterr()
+    figures.main(**places)
+    assert "the code has changed" in capsys.readouterr().out
+    assert "has changed since" in stamps.warning("models")
+
+
+def test_what_is_missing_or_fails_is_named(repository, monkeypatch, capsys):
+    each = a_figure()
+    places = {"data": repository, "runs": repository / "runs"}
+    with pytest.raises(RuntimeError, match="models needs text in .*--data"):
+        measure(each, repository / "code", repository / "runs", False)
+    failing = a_figure("python missing.py {out} 7")
+    monkeypatch.setattr(figures, "FIGURES", (failing,))
+    monkeypatch.setattr(stamps, "FIGURES", (failing,))
+    assert figures.main(("models",), **places) == 1
+    assert "ended with exit code 2" in capsys.readouterr().err
+    assert stamps.read_stamps() == {}
+    assert figures.main(("other",)) == 2
+    assert "(models), received other" in capsys.readouterr().err
+    (repository / "page.md").write_text("no markers\n")
+    with pytest.raises(ValueError, match="it has them 0 times"):
+        pages.write_table(each.tables[0], "text")
+
+
+def test_the_table_of_costs(tmp_path):
+    rows = {
+        "inference-1/inference": [
+            {"model": "BASE+ResM", "speed, BASE = 1": "0.893 (0.84-0.929)"},
+            {"model": "LARGE", "speed, BASE = 1": "0.291 (0.2-0.3)"},
+        ],
+        "inference-portable/inference": [
+            {"model": "BASE+ResM", "speed, BASE = 1": "0.847 (0.8-0.9)"},
+        ],
+        "training/training": [
+            {"model": "BASE+ResM, PKMAdam", "times slower": "1.18 (1.1-1.2)"},
+        ],
+        "layer-short/layer": [
+            {
+                "tokens": tokens,
+                "task": "train step",
+                "against": f"EmbeddingBag (torch), {optimizer}",
+                "times faster": f"{faster} (1-20)",
+            }
+            for tokens, optimizer, faster in (
+                *((128, "Adam", 12.3), (2048, "Adam", 2.6)),
+                *((128, "fused Adam", 5.96), (2048, "fused Adam", 1.09)),
+            )
+        ],
+    }
+    for name, found in rows.items():
+        path = tmp_path / f"{name}.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps({"rows": found}))
+    cells = [
+        line.split(" | ")[-2:]
+        for line in costs(tmp_path / "training").splitlines()[2:]
+    ]
+    assert cells == [
+        ["0.893", "0.743 |"],
+        ["0.291", "0.540 |"],
+        ["0.847", "- |"],
+        ["1.18", "1.82 |"],
+        ["12.3; 2.6", "- |"],
+        ["5.96; 1.09", "- |"],
+    ]
+
+
+def test_the_command_line(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["figures.py", "--help"])
+    with pytest.raises(SystemExit):
+        figures.tyro.cli(figures.main)
+    assert "--measure" in capsys.readouterr().out
