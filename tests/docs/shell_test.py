@@ -32,7 +32,9 @@ _SHORT = "--steps 2 --plain-steps 2 --batch-size 4"
 # What is added to the arguments of each command.
 SMALL = {
     "training/pretrain.py": f"{_SIZES} {_SHORT} --vocabulary-size 300",
-    "training/finetune.py": "--epochs 1 --batch-size 8 --sequence-length 32",
+    "training/finetune.py": (
+        "--epochs 1 --batch-size 8 --sequence-length 32 --seeds 1"
+    ),
     "training/evaluate_mlm.py": "--batch-size 4",
     "training/analyze_memory.py": "--batch-size 4",
     "training/teach.py": "--steps 2 --method values",

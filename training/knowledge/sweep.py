@@ -36,14 +36,15 @@ def try_series(recipe: RecallRecipe, name: str) -> dict:
         for trial in series
         if directory.trial(trial).exists()
     }
-    while (trial := next_trial(series, recalls)) is not None:
+    first = recipe.num_random_facts
+    while (trial := next_trial(series, recalls, first)) is not None:
         rates = best_rates(recipe, trial.key)
         recalls[trial] = try_once(recipe, trial, rates)["recall"]
     return {"facts": sorted(trial.num_facts for trial in recalls)}
 
 
 def next_trial(
-    series: list[Trial], recalls: dict[Trial, float]
+    series: list[Trial], recalls: dict[Trial, float], first: int
 ) -> Trial | None:
     """Returns the trial to make next, or `None` if there is nothing to find.
 
@@ -53,7 +54,10 @@ def next_trial(
     Args:
         series: The trials, from few facts to many.
         recalls: The recall in each trial that was made.
+        first: The number of facts to begin with, if it is one of the series.
     """
+    if not recalls and (begin := [t for t in series if t.num_facts == first]):
+        return begin[0]
     learned = [
         t.num_facts for t, recall in recalls.items() if recall >= LEARNED
     ]

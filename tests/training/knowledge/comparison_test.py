@@ -107,7 +107,7 @@ def test_the_sweep_shares_trials_with_the_comparison():
 
 def test_a_sweep_finds_the_largest_number_by_bisection(monkeypatch, tmp_path):
     recipe = parse_recipe(
-        ["--out", str(tmp_path), "--facts", "8", "--sweep", "facts"]
+        ["--out", str(tmp_path), "--facts", "16", "--sweep", "facts"]
         + ["--sweep-facts", "4", "2", "8", "16", "32", "--contenders", "plain"]
     )
     write_json(tmp_path / "step-times.json", {"widths": {}, "seconds": {}})
@@ -120,25 +120,27 @@ def test_a_sweep_finds_the_largest_number_by_bisection(monkeypatch, tmp_path):
     monkeypatch.setattr(try_once, "learn", fake_learn)
     (series,) = sweep_series(recipe)
     name = name_of_series(series)
-    assert try_series(recipe, name) == {"facts": [4, 8]}
-    assert learned == [8, 4]
-    assert [trial.num_facts for trial in tried_series(recipe)] == [4, 8]
+    assert try_series(recipe, name) == {"facts": [4, 8, 16]}
+    # It begins with the number of facts of the comparison.
+    assert learned == [16, 4, 8]
+    assert [trial.num_facts for trial in tried_series(recipe)] == [4, 8, 16]
     # What is there is not trained again.
-    assert try_series(recipe, name) == {"facts": [4, 8]}
-    assert learned == [8, 4]
+    assert try_series(recipe, name) == {"facts": [4, 8, 16]}
+    assert len(learned) == 3
 
 
+@pytest.mark.parametrize("first", [2, 7, 8, 32])
 @pytest.mark.parametrize("capacity", [0, 1, 2, 4, 8, 16, 32, 64])
-def test_bisection_finds_what_all_trials_would_show(capacity):
+def test_bisection_finds_what_all_trials_would_show(capacity, first):
     recipe = recipe_of(
         "--facts 8 --sweep facts --contenders plain --sweep-facts 2 4 8 16 32"
     )
     (series,) = sweep_series(recipe)
     recalls = {}
-    while (trial := next_trial(series, recalls)) is not None:
+    while (trial := next_trial(series, recalls, first)) is not None:
         assert trial not in recalls
         recalls[trial] = float(trial.num_facts <= capacity)
-    assert len(recalls) <= 3
+    assert len(recalls) <= 4
     learned = [t.num_facts for t, recall in recalls.items() if recall]
     expected = [n for n in (2, 4, 8, 16, 32) if n <= capacity]
     assert max(learned, default=0) == max(expected, default=0)
