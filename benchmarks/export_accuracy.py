@@ -1,3 +1,4 @@
+#!/usr/bin/env python
 """Measures the accuracy of exported text classifiers on a TSV file of GLUE.
 
     python benchmarks/export_accuracy.py --models served served-int8 \

@@ -1,3 +1,4 @@
+#!/usr/bin/env python
 """Measures the export of a large encoder: time, memory, disk, precision.
 
     python benchmarks/export_size.py

@@ -1,3 +1,4 @@
+#!/usr/bin/env python
 """Measures the figures of the README and the documentation, and writes them.
 
 python benchmarks/figures.py

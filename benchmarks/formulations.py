@@ -1,3 +1,4 @@
+#!/usr/bin/env python
 """Times alternative implementations of the parts of a memory layer.
 
     python benchmarks/formulations.py

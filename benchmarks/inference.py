@@ -1,3 +1,4 @@
+#!/usr/bin/env python
 """Times BERT with and without memories in serving (table 1).
 
 python benchmarks/inference.py

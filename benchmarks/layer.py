@@ -1,3 +1,4 @@
+#!/usr/bin/env python
 """Times one product-key memory against other implementations of it.
 
     python benchmarks/layer.py

@@ -1,3 +1,4 @@
+#!/usr/bin/env python
 """Times training with and without a monitor of memory usage.
 
 python benchmarks/monitoring.py

@@ -1,3 +1,4 @@
+#!/usr/bin/env python
 """Measures time and memory by the number of slots, for product and flat keys.
 
     python benchmarks/scaling.py

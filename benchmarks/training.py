@@ -1,3 +1,4 @@
+#!/usr/bin/env python
 """Times train steps with and without memories, with PKMAdam and with Adam.
 
 python benchmarks/training.py

@@ -1,3 +1,4 @@
+#!/usr/bin/env python
 """Measures how an exported model uses its memories, on text.
 
     python export/memory_usage.py --model served --text held-out.txt

@@ -1,3 +1,4 @@
+#!/usr/bin/env python
 """Applies a patch to an exported model, or undoes it.
 
     python export/patch.py --model served --apply facts.safetensors --out newer

@@ -1,3 +1,4 @@
+#!/usr/bin/env python
 """Exports a trained model as a SavedModel that needs none of our code.
 
     python export/saved_model.py --model runs/books --what encoder --out served

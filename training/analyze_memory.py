@@ -1,3 +1,4 @@
+#!/usr/bin/env python
 """Shows how a model uses its memories, as a page with plots and tables.
 
     python training/analyze_memory.py --model runs/books --data held-out.txt

@@ -1,3 +1,4 @@
+#!/usr/bin/env python
 """Measures a language model on text: perplexity and memory usage.
 
 python training/evaluate_mlm.py --model runs/books --text held-out.txt

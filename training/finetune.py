@@ -1,3 +1,4 @@
+#!/usr/bin/env python
 """Fine-tunes a pretrained model on a GLUE task or SQuAD 1.1.
 
     python training/finetune.py --task sst2 --model runs/books --data GLUE

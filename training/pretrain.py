@@ -1,3 +1,4 @@
+#!/usr/bin/env python
 """Pretrains a language model with product-key memory on text.
 
     python training/pretrain.py --strategy mirrored

@@ -1,3 +1,4 @@
+#!/usr/bin/env python
 """Measures how many facts a model can know, with and without memory.
 
     python training/recall.py --out recall

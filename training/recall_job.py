@@ -1,3 +1,4 @@
+#!/usr/bin/env python
 """Runs one job of `training/recall.py`, which starts it."""
 
 import pathlib

@@ -1,3 +1,4 @@
+#!/usr/bin/env python
 """Repeats a paper's comparison: trains, measures and fine-tunes its models.
 
     python training/reproduce.py --out comparison

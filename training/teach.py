@@ -1,3 +1,4 @@
+#!/usr/bin/env python
 """Teaches a trained model new facts, or a text, and shows what it forgets.
 
     python training/teach.py --model runs/books --facts facts.tsv --out taught

@@ -153,6 +153,15 @@ def test_help_opens_with_commands(recipe, capsys):
         parse(script, args)
 
 
+@pytest.mark.parametrize("recipe", helped())
+def test_help_texts_wrap_as_paragraphs(recipe):
+    """A line that begins with a flag or a digit would be taken for a list."""
+    for line in inspect.getsource(recipe).splitlines():
+        text = line.strip().removeprefix("# ")
+        if line.startswith("    # ") and not text.startswith("--- "):
+            assert text[0].isalpha() or text[0] in "'\"[", line
+
+
 def test_a_flag_that_does_not_exist_is_found():
     for script in ("training/pretrain.py", "benchmarks/layer.py", *RECIPES):
         with pytest.raises(SystemExit):

@@ -29,8 +29,8 @@ class FinetuningRecipe:
 
     # The task to fine-tune on.
     task: Literal["sst2", "cola", "mnli", "qqp", "qnli", "squad"]
-    # The model to fine-tune: the directory of a pretraining run, a preset
-    # (local or KerasHub's), or a local directory of transformers.
+    # The model to fine-tune: the directory of a pretraining run, a local preset
+    # or one of KerasHub, or a local directory of transformers.
     model: str
     # Use the model's sizes and vocabulary, but random initial weights, as a
     # baseline without pretraining.
@@ -86,8 +86,8 @@ class FinetuningRecipe:
     group_by_length: bool = False
     # Peak learning rate. Default: 2e-5 for GLUE, 5e-5 for SQuAD.
     learning_rate: float | None = None
-    # Peak learning rate of the memory values. Default: ten times
-    # --learning-rate. (The paper does not say.)
+    # Peak learning rate of the memory values, which the paper does not give.
+    # Default: ten times --learning-rate.
     memory_learning_rate: float | None = None
     # Share of the steps during which the rates rise; after that they fall to
     # zero.

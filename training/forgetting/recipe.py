@@ -33,9 +33,9 @@ class ForgettingRecipe:
     # Directory of the figures and the report.
     out: pathlib.Path
     # The methods to compare. They train all weights (all), all weights with old
-    # facts in each batch (replay), the feed-forward networks (ffn), the head
-    # (head), LoRA (lora), all values that a batch reads (values-...), or the
-    # values that matter most to a batch (slots-...).
+    # facts in each batch (replay), the feed-forward networks (ffn), only the
+    # head (head), LoRA (lora), all values that a batch reads (values-...), or
+    # the values that matter most to a batch (slots-...).
     methods: tuple[
         Literal[
             "all",

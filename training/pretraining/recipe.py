@@ -36,8 +36,8 @@ class PretrainingRecipe:
     # files or globs separated by commas, or tfds:NAME. Blank lines separate
     # documents.
     corpus: str = "python-docs"
-    # Held-out text, like --corpus. Default: a part of the corpus, see
-    # --held-out.
+    # Held-out text, like --corpus. Default: a part of the corpus, whose share
+    # is --held-out.
     validation: str | None = None
     # Share of the corpus's documents that is held out without --validation.
     held_out: float = 0.05
@@ -108,8 +108,8 @@ class PretrainingRecipe:
 
     # --- Schedule ---
 
-    # Steps without memory before --steps with it: "+Init" (section 3.3). With
-    # --memory-block ffn this is the paper's baseline that trains longer.
+    # Steps without memory before --steps with it: "+Init" (section 3.3). This
+    # is the paper's baseline that trains longer with --memory-block ffn.
     plain_steps: int = 0
     # Start from a model instead of --plain-steps: a run directory, a preset or
     # a local directory of transformers. It sets the kind and the sizes of the
@@ -128,8 +128,9 @@ class PretrainingRecipe:
     accumulate: int = 1
     # Peak learning rate of all but the memory values (section 4.1).
     learning_rate: float = 1e-4
-    # Learning rate of the memory values (section 4.1). In some thousand steps,
-    # 1e-2 stores far more facts than the paper's 1e-3.
+    # Learning rate of the memory values (section 4.1). A model that trains for
+    # some thousand steps stores far more facts with 1e-2 than with the paper's
+    # rate of 1e-3.
     memory_learning_rate: float = 1e-3
     # constant is the paper's; linear makes --memory-learning-rate a peak, and
     # warms up and decays like --learning-rate.

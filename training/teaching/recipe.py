@@ -68,8 +68,9 @@ class TeachingRecipe:
 
     # What is trained: the memory values that matter most to the new material
     # and least to other text (slots); all memory values that it reads (values);
-    # all weights (all); the head (head); the feed-forward networks (ffn); LoRA
-    # (lora); or all weights, with examples of --keep in each batch (replay).
+    # all weights (all); the head (head); the feed-forward networks (ffn);
+    # LoRA (lora); or all weights, with examples of --keep in each batch
+    # as well (replay).
     method: Method = "slots"
     # Update rule of the memory values: Adam, or plain gradient descent (sgd).
     rule: Rule = "adam"
@@ -85,9 +86,9 @@ class TeachingRecipe:
     # Maximum number of steps. Teaching ends earlier if everything is learned.
     # Default: 200 passes over the facts, or over the text.
     steps: int | None = None
-    # Teach this number of facts until they are known, then the next ones.
-    # --steps then applies to each group. Default: all facts together, so that
-    # later facts do not overwrite earlier ones.
+    # Teach this number of facts until they are known, then the next ones, with
+    # at most --steps for each group. Default: all facts together, so that later
+    # facts do not overwrite earlier ones.
     group_size: int | None = None
     # The wording of a fact.
     template: str = TEMPLATE
