@@ -22,6 +22,7 @@ from training.commands.command_line import print_errors
 from training.evaluation.evaluate import evaluate
 from training.evaluation.recipe import EvaluationRecipe
 from training.evaluation.results import format_results
+from training.reports.markdown import print_markdown
 
 
 def main(args: list[str] | None = None) -> int:
@@ -39,7 +40,7 @@ def measure(recipe: EvaluationRecipe) -> None:
     """
     check_output_file(recipe.output, "--output")
     results = evaluate(recipe)
-    print(format_results(results))
+    print_markdown(format_results(results))
     if recipe.output is not None:
         with writing_results(recipe.output):
             recipe.output.parent.mkdir(parents=True, exist_ok=True)

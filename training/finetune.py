@@ -32,17 +32,15 @@ from training.finetuning.results import format_results
 from training.finetuning.results import make_results
 from training.finetuning.seeds import train_seeds
 from training.loading.pretrained_model import load_pretrained
+from training.reports.markdown import print_markdown
 
 
 def main(args: list[str] | None = None) -> int:
     """Runs the command and returns its exit code."""
     recipe = tyro.cli(FinetuningRecipe, args=args)
+    script = "training/finetune.py"
     return run_to_the_end(
-        finetune,
-        recipe,
-        args,
-        script="training/finetune.py",
-        name=recipe.task,
+        finetune, recipe, args, script=script, name=recipe.task
     )
 
 
@@ -72,7 +70,8 @@ def finetune(recipe: FinetuningRecipe, signals: Signals) -> dict:
         results = make_results(recipe, pretrained, kind, run, seeds)
         table = format_results(results)
         run.write_results(results, table)
-    print(f"\n{table}")
+    print()
+    print_markdown(table)
     return results
 
 

@@ -28,6 +28,7 @@ from training.knowledge.recall_directory import RecallDirectory
 from training.knowledge.recipe import RecallRecipe
 from training.knowledge.recipe import parse_recipe
 from training.knowledge.report import write_report
+from training.reports.markdown import print_markdown
 
 
 def main(args: list[str] | None = None) -> int:
@@ -58,7 +59,7 @@ def compare(recipe: RecallRecipe) -> dict:
         run_jobs(plan_jobs(recipe), directory.logs, recipe.at_once)
         findings = collect_findings(recipe)
         write_report(recipe, findings)
-    print(directory.table.read_text(encoding="utf-8"))
+    print_markdown(directory.table.read_text(encoding="utf-8"))
     print(f"The report is in {directory.table}.")
     return findings
 

@@ -25,6 +25,7 @@ import tyro
 
 from training.commands.command_line import run_until_stopped
 from training.commands.run_jobs import run_jobs
+from training.reports.markdown import print_markdown
 from training.reproduction.comparison_directory import ComparisonDirectory
 from training.reproduction.inputs import check_inputs
 from training.reproduction.numbers import collect_figures
@@ -59,7 +60,7 @@ def reproduce(recipe: ReproductionRecipe) -> dict:
         run_jobs(plan_jobs(recipe), directory.logs, recipe.at_once)
         figures = collect_figures(recipe)
         write_report(recipe, figures)
-    print(directory.table.read_text(encoding="utf-8"))
+    print_markdown(directory.table.read_text(encoding="utf-8"))
     print(f"The report is in {directory.page}.")
     return figures
 

@@ -28,6 +28,7 @@ from training.forgetting.plan import plan_jobs
 from training.forgetting.recipe import ForgettingRecipe
 from training.forgetting.report import write_report
 from training.forgetting.settings import check_setting
+from training.reports.markdown import print_markdown
 from training.teaching.recipe import TeachingRecipe
 from training.teaching.taught_run import make_taught_run
 
@@ -39,7 +40,7 @@ def main(args: list[str] | None = None) -> int:
     args = sys.argv[1:] if args is None else args
     if _COMPARE not in args:
         recipe = tyro.cli(TeachingRecipe, args=args)
-        return print_errors(lambda: print(make_taught_run(recipe)))
+        return print_errors(lambda: print_markdown(make_taught_run(recipe)))
     rest = [arg for arg in args if arg != _COMPARE]
     recipe = tyro.cli(ForgettingRecipe, args=rest)
     again = shlex.join(["python", "training/teach.py", *args])
@@ -64,7 +65,7 @@ def compare(recipe: ForgettingRecipe) -> dict:
         run_jobs(plan_jobs(recipe), directory.logs, recipe.at_once)
         findings = collect_findings(recipe)
         write_report(recipe, findings)
-    print(directory.table.read_text(encoding="utf-8"))
+    print_markdown(directory.table.read_text(encoding="utf-8"))
     print(f"The report is in {directory.table}.")
     return findings
 

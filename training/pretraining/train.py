@@ -25,6 +25,7 @@ from training.pretraining.stage import evaluate_held_out
 from training.pretraining.stage import train_stage
 from training.pretraining.stages import Stage
 from training.pretraining.stages import plan_stages
+from training.reports.markdown import print_markdown
 
 _log = logging.getLogger(__name__)
 # The share of unknown tokens above which a warning is logged.
@@ -130,7 +131,9 @@ def train(
         if importance is not None:
             importance.save(run.document_frequencies)
         run.write_results(results, table)
-    print(f"\n{table}\n\nThe model is in {run.last}.")
+    print()
+    print_markdown(table)
+    print(f"\nThe model is in {run.last}.")
     return results
 
 
