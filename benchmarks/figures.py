@@ -17,6 +17,10 @@ if __name__ == "__main__":
 import tyro
 from tabulate import tabulate
 
+from benchmarks.published.figure import MEASURED
+from benchmarks.published.figure import Table
+from benchmarks.published.figure import find_table
+from benchmarks.published.figure import select
 from benchmarks.published.fingerprint import fingerprint
 from benchmarks.published.measure import measure
 from benchmarks.published.pages import write_table
@@ -79,7 +83,9 @@ def main(
     if write:
         for figure in FIGURES:
             write_tables(figure)
-    print(overview())
+    if write or figures:
+        write_table(OVERVIEW, OVERVIEW.make(MEASURED))
+    print(overview(with_state=True))
     return 1 if failed else 0
 
 
@@ -93,7 +99,7 @@ def write_tables(figure):
             print(f"{table.page}: {table.name} stays as it is: {error}")
 
 
-def overview():
+def overview(with_state=False):
     """A table of all figures, as Markdown."""
     stamps = read_stamps()
     rows = [
@@ -109,7 +115,16 @@ def overview():
         for figure in FIGURES
     ]
     header = ["figures", "pages", "commands", "measured", "state"]
-    return tabulate(rows, header, tablefmt="github")
+    if not with_state:
+        header, *rows = (row[:-1] for row in [header, *rows])
+    return tabulate(rows, header, tablefmt="github", disable_numparse=True)
+
+
+OVERVIEW = Table(
+    "docs/measured/README.md",
+    "overview",
+    lambda _: select(find_table(overview(), None)),
+)
 
 
 if __name__ == "__main__":

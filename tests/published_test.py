@@ -68,6 +68,10 @@ def repository(tmp_path, monkeypatch):
         "print('| printed |\\n|---:|\\n| 1 |')\n"
     )
     (tmp_path / "text").write_text(REPORT)
+    measured.mkdir(parents=True)
+    (measured / "README.md").write_text(
+        "<!-- figures: overview -->\n<!-- end -->\n"
+    )
     # `code` is a module of Python's, too.
     fingerprint_module._code.cache_clear()
     fingerprint_module._imports.cache_clear()
@@ -94,6 +98,7 @@ def test_every_table_has_its_place():
     found = [
         (page, name) for page in all_pages() for name in pages.names_on(page)
     ]
+    expected.add((figures.OVERVIEW.page, figures.OVERVIEW.name))
     assert len(found) == len(set(found))
     assert set(found) == expected
     for page in all_pages():
@@ -192,6 +197,8 @@ def test_figures_are_measured_once_and_written(repository, monkeypatch, capsys):
     assert "| ResM | 100.0 | 7 |\n<!-- end -->\nafter\n" in page
     kept = sorted(path.name for path in each.kept.iterdir())
     assert kept == ["output-1.md", "report.md"]
+    table = (each.kept.parent / "README.md").read_text()
+    assert "| `python run.py OUT 7` |" in table and "fresh" not in table
     # Nothing is measured twice, unless it is asked for or the code changed.
     calls = repository / "runs" / "models" / "calls"
     figures.main(("stale",), **places)
