@@ -144,6 +144,8 @@ def test_the_commands_run_page_by_page(folder, tmp_path, monkeypatch, capsys):
         for line in commands:
             if page == "README.md" and "runs/sst2" in line:
                 continue  # served in docs/guides/serving.md, after training
+            if "--strategy mirrored" in line and page != "README.md":
+                continue  # three pages begin with the same run
             _, script, *args = shlex.split(made_small(line))
             name = script.removesuffix(".py").replace("/", ".")
             code = importlib.import_module(name).main(args)
