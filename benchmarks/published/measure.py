@@ -53,7 +53,12 @@ def measure(
         for path in sorted(out.glob(pattern)):
             kept = figure.kept / path.relative_to(out)
             kept.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(path, kept)
+            # No paths of the machine on which it was measured.
+            kept.write_bytes(
+                path.read_bytes().replace(
+                    str(out).encode(), f"docs/measured/{figure.name}".encode()
+                )
+            )
     for name, picture in figure.pictures:
         shutil.copyfile(out / name, ROOT / picture)
 

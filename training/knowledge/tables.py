@@ -97,7 +97,7 @@ def _grid(contenders):
 def _sweep(sweep, main_size):
     """Returns tables of recall: for all models, and for ResM by its slots."""
     of_models, of_tables = {}, {}
-    for found in sweep:
+    for found in sorted(sweep, key=lambda found: found["num_sub_keys"]):
         number, recall = found["facts"], found["recall"]
         if found["num_sub_keys"] == main_size:
             title = CONTENDERS[found["contender"]].title

@@ -44,11 +44,10 @@ def plot_capacity(curves: Curves) -> Figure:
             name.
     """
     figure, axes = _figure("facts", "bits known")
+    # Both axes are linear: models that know all facts are then on one line.
     _draw(axes, curves)
-    axes.set_xscale("log", base=2)
+    axes.set_xlim(left=0)
     axes.set_ylim(bottom=0)
-    numbers = {number for points in curves.values() for number, _ in points}
-    axes.set_xticks(sorted(numbers))
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
     _legend(figure)
@@ -92,10 +91,13 @@ def _figure(x, y) -> tuple[Figure, Axes]:
 
 def _draw(axes, curves):
     styles = zip(cycle(_COLOURS), cycle(_MARKERS))
-    for (colour, marker), (name, points) in zip(styles, curves.items()):
+    for number, (name, points) in enumerate(curves.items()):
+        colour, marker = next(styles)
         axes.plot(
             *zip(*points),
-            f"{marker}-",
+            marker=marker,
+            # Once all colours have been used, they return with dashes.
+            linestyle="-" if number < len(_COLOURS) else "--",
             color=colour,
             markersize=4,
             label=name,
