@@ -9,7 +9,7 @@ from benchmarks.published.figure import report_table
 _RECALL = ("training.knowledge.learn", "training.knowledge.step_times")
 _RECALL_KEEPS = (
     *("report.md", "report.json", "recall.json", "*step-times.json"),
-    *("rates/*.json", "trials/*.json", "sweep/*.json"),
+    *("rates/*.json", "trials/*.json", "sweep/*.json", "*.png"),
 )
 _FORGETTING = ("training.forgetting.trial",)
 _FORGETTING_KEEPS = (
