@@ -58,7 +58,7 @@ class PKMAdam(keras.optimizers.Adam):
         memory_learning_rate: float or schedule, for the value tables; or a
             multiple of `learning_rate`, such as `"10x"`, which follows changes
             of that by callbacks. Defaults to `1e-3`, the paper's for 500,000
-            steps; in some thousand steps, `1e-2` stores far more.
+            steps; in some thousand steps, `1e-2` or `3e-2` stores far more.
         beta_1, beta_2: floats. Default to `0.9` and `0.999`.
         epsilon: float. Defaults to `1e-7`.
         weight_decay: optional float. Decoupled weight decay, that of AdamW. It

@@ -129,8 +129,8 @@ class PretrainingRecipe:
     # Peak learning rate of all but the memory values (section 4.1).
     learning_rate: float = 1e-4
     # Learning rate of the memory values (section 4.1). A model that trains for
-    # some thousand steps stores far more facts with 1e-2 than with the paper's
-    # rate of 1e-3.
+    # some thousand steps stores far more facts with 1e-2 or 3e-2 than with the
+    # paper's rate of 1e-3.
     memory_learning_rate: float = 1e-3
     # constant is the paper's; linear makes --memory-learning-rate a peak, and
     # warms up and decays like --learning-rate.
