@@ -69,14 +69,17 @@ def warning(name: str) -> str | None:
         name: The name between the table's markers.
     """
     stamps = read_stamps()
-    dates = [
-        stamps[figure.name].date if figure.name in stamps else "an earlier day"
+    stale = [
+        figure.name
         for figure in FIGURES
         if any(table.name == name for table in figure.tables)
         and state(figure) != "fresh"
     ]
-    if not dates:
+    if not stale:
         return None
+    dates = [stamps[each].date for each in stale if each in stamps]
+    if not dates:
+        return "Not measured yet."
     return (
         f"Measured on {min(dates)}. The code that was measured has changed "
         "since."
