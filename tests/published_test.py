@@ -72,7 +72,6 @@ def repository(tmp_path, monkeypatch):
     (measured / "README.md").write_text(
         "<!-- figures: overview -->\n<!-- end -->\n"
     )
-    # `code` is a module of Python's, too.
     fingerprint_module._code.cache_clear()
     fingerprint_module._imports.cache_clear()
     yield tmp_path
@@ -213,6 +212,11 @@ def test_figures_are_measured_once_and_written(repository, monkeypatch, capsys):
     figures.main(**places)
     assert "the code has changed" in capsys.readouterr().out
     assert "has changed since" in stamps.warning("models")
+    # What was found with other code is not called fresh: it starts again.
+    calls.write_text("old")
+    figures.main(("stale",), **places)
+    assert calls.read_text() == "7"
+    assert stamps.warning("models") is None
 
 
 def test_what_is_missing_or_fails_is_named(repository, monkeypatch, capsys):

@@ -8,9 +8,13 @@ import sys
 
 from benchmarks.published.figure import ROOT
 from benchmarks.published.figure import Figure
+from benchmarks.published.fingerprint import fingerprint
+from benchmarks.published.stamps import state
 
 # What a command printed, and the mark that it has ended.
 _OUTPUT = "output-{}.md"
+# The fingerprint of the code with which the measurement began.
+_CODE = ".code"
 
 
 def measure(
@@ -18,8 +22,8 @@ def measure(
 ) -> None:
     """Runs the commands that have not ended yet, and copies what they found.
 
-    What was measured before is where the commands start, so that they only do
-    what is missing.
+    What was found with the same code is where the commands start, so that they
+    only do what is missing. Once the code has changed, they start again.
 
     Args:
         figure: The figure.
@@ -37,18 +41,22 @@ def measure(
             "name their folder with --data."
         )
     out = runs.resolve() / figure.name
-    if again:
+    # Beside it: commands want a directory that is empty or their own.
+    mark = out.with_suffix(_CODE)
+    code = fingerprint(figure.measures)
+    begun = mark.exists() and mark.read_text(encoding="utf-8") == code
+    if again or not begun:
         shutil.rmtree(out, ignore_errors=True)
-    elif not out.exists() and figure.kept.exists():
-        shutil.copytree(figure.kept, out)
+        if not again and state(figure) == "fresh" and figure.kept.exists():
+            shutil.copytree(figure.kept, out)
     out.mkdir(parents=True, exist_ok=True)
+    mark.write_text(code, encoding="utf-8")
     for number, command in enumerate(figure.commands, start=1):
         output = out / _OUTPUT.format(number)
-        if again or not output.exists():
+        if not output.exists():
             text = _run(command, out, data)
             output.write_text(text, encoding="utf-8")
-    if again:
-        shutil.rmtree(figure.kept, ignore_errors=True)
+    shutil.rmtree(figure.kept, ignore_errors=True)
     for pattern in figure.keeps:
         for path in sorted(out.glob(pattern)):
             kept = figure.kept / path.relative_to(out)

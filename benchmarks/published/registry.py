@@ -163,12 +163,19 @@ FIGURES = (
             _WIKI_RUN + "--memory-layers 2 3 --num-sub-keys 256 "
             "--run-dir {out}/wiki",
             "python training/teach.py --compare --model {out}/wiki "
-            "--text new.txt --keep old.txt --steps 400 --slots 500 --out {out}",
+            "--text new.txt --keep old.txt --steps 400 --slots 500 "
+            "--out {out}/compare",
         ),
         ("training.pretraining.train", *_FORGETTING),
-        (_headed(_TEACHING, "forgetting-text", _WAYS),),
+        (
+            Table(
+                _TEACHING,
+                "forgetting-text",
+                report_table("compare/report.md", _WAYS),
+            ),
+        ),
         needs=(*_WIKI, "new.txt", "old.txt"),
-        keeps=_FORGETTING_KEEPS,
+        keeps=tuple(f"compare/{each}" for each in _FORGETTING_KEEPS),
     ),
     Figure(
         "decoder",

@@ -67,7 +67,7 @@ def plan_jobs(recipe: RecallRecipe) -> list[Job]:
         # Both would train the same model at the same time.
         shared = [directory.trial(each) for each in series if each in main]
         needed = (*needs(series[0].key), *shared)
-        # Bisection makes at most as many trials as their number has bits.
+        # Bisection makes about as many trials as their number has bits.
         cost = max(1, len(series).bit_length() - len(shared)) * recipe.seconds
         result = directory.series(name)
         jobs.append(job(title, _SWEEP + name, result, needed, cost))
