@@ -31,6 +31,13 @@ _WIKI_RUN = (
     "--memory-learning-rate 5e-3 --memory-schedule linear --plain-steps 1500 "
     "--steps 1500 --memory-heads 4 "
 )
+_DEPTHS = {
+    name: name
+    for name in (
+        *("model", "perplexity", "bits/byte"),
+        *("top-1 used %", "KL_u", "KL_w"),
+    )
+}
 _README_RECALL = {
     "model": "model",
     "parameters": "parameters",
@@ -43,8 +50,8 @@ def _known(page, name, **options):
     return Table(page, name, report_table("report.md", _KNOWN, **options))
 
 
-def _headed(page, name, heading):
-    return Table(page, name, report_table("report.md", heading))
+def _headed(page, name, heading, **options):
+    return Table(page, name, report_table("report.md", heading, **options))
 
 
 # In the README and on a page of the site, from several benchmarks.
@@ -185,7 +192,10 @@ FIGURES = (
             "python training/teach.py --model {out}/gpt2 --facts facts.tsv "
             "--keep old.txt --out {out}/taught",
         ),
-        ("training.pretraining.train", "training.teaching.teach"),
+        (
+            *("training.pretraining.train", "training.teaching.teach"),
+            "training.teaching.recipe",
+        ),
         (
             Table(_DECODERS, "decoder", printed_tables("output-1.md")),
             Table(_DECODERS, "decoder-taught", printed_tables("output-2.md")),
@@ -201,10 +211,32 @@ FIGURES = (
             "--out-of-domain books.txt --glue GLUE --seeds 3 "
             "--repeat a b c d f",
         ),
-        ("training.pretraining.train", "training.finetuning.seed"),
+        (
+            *("training.reproduction.plan", "training.pretraining.train"),
+            "training.finetuning.seed",
+        ),
         pages=(_PAPER,),
         needs=(*_WIKI, "books.txt", "GLUE"),
         keeps=("report.md", "report.json"),
+    ),
+    Figure(
+        "depths",
+        (
+            "python training/reproduce.py --out {out} --paper lample "
+            "--corpus wiki.train.tokens --validation wiki.valid.tokens",
+        ),
+        ("training.reproduction.plan", "training.pretraining.train"),
+        (
+            _headed(
+                _PAPER,
+                "depths",
+                "Perplexity and use of the memories (table 2)",
+                columns=_DEPTHS,
+            ),
+            _headed(_PAPER, "depths-orders", "Orders"),
+        ),
+        needs=_WIKI,
+        keeps=("report.md", "report.json", "curves.png"),
     ),
     _benchmark("layer-short", "--tokens 128 2048 --rounds 9", _LAYERS, True),
     _benchmark("layer-long", "--tokens 4096 8192 --rounds 5", _LAYERS),
