@@ -32,11 +32,12 @@ _WIKI_RUN = (
     "--steps 1500 --memory-heads 4 "
 )
 _DEPTHS = {
-    name: name
-    for name in (
-        *("model", "perplexity", "bits/byte"),
-        *("top-1 used %", "KL_u", "KL_w"),
-    )
+    "model": "model",
+    "perplexity": "perplexity",
+    "bits/byte": "bits/byte",
+    "top-1 used %": "top-1 used %",
+    "KL_u": "KL_u",
+    "KL_w": "KL_w",
 }
 _README_RECALL = {
     "model": "model",
