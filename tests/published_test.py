@@ -21,6 +21,7 @@ from benchmarks.published.figure import report_table
 from benchmarks.published.fingerprint import fingerprint
 from benchmarks.published.measure import measure
 from benchmarks.published.registry import FIGURES
+from benchmarks.published.taught import taught_facts
 from tests.docs.pages import ROOT
 from tests.docs.pages import commands
 from tests.docs.pages import pages as all_pages
@@ -277,6 +278,28 @@ def test_the_table_of_costs(tmp_path):
         ["1.18", "1.82 |"],
         ["12.3; 2.6", "- |"],
         ["5.96; 1.09", "- |"],
+    ]
+
+
+def test_the_table_of_taught_facts(tmp_path):
+    results = {
+        "new": {"facts": 500, "known_after": 0.996},
+        "old": {
+            "perplexity_before": 61.27,
+            "perplexity_after": 66.12,
+            "change": 0.0791,
+        },
+        "steps": [3000, 200],
+    }
+    patched = {**results, "patch": {"rows": 4923, "bytes": 5_081_240}}
+    for run, found in (("one", patched), ("two", results)):
+        (tmp_path / run).mkdir()
+        (tmp_path / run / "results.json").write_text(json.dumps(found))
+    table = taught_facts({"one": "slots", "two": "all weights"})(tmp_path)
+    same = "99.6 | 61.27 | 66.12 | +7.91 | 3,200"
+    assert table.splitlines()[2:] == [
+        f"| slots | {same} | 4,923 | 10,162 |",
+        f"| all weights | {same} | all | - |",
     ]
 
 

@@ -5,6 +5,7 @@ from benchmarks.published.figure import Figure
 from benchmarks.published.figure import Table
 from benchmarks.published.figure import printed_tables
 from benchmarks.published.figure import report_table
+from benchmarks.published.taught import taught_facts
 
 _RECALL = ("training.knowledge.learn", "training.knowledge.step_times")
 _RECALL_KEEPS = (
@@ -173,17 +174,43 @@ FIGURES = (
             "python training/teach.py --compare --model {out}/wiki "
             "--text new.txt --keep old.txt --steps 400 --slots 500 "
             "--out {out}/compare",
+            *(
+                "python training/teach.py --model {out}/wiki --facts facts.tsv "
+                f"--keep old.txt{flags} --out {{out}}/taught-{name}"
+                for name, flags in (
+                    ("slots", ""),
+                    ("values", " --method values"),
+                    ("all", " --method all"),
+                )
+            ),
         ),
-        ("training.pretraining.train", *_FORGETTING),
+        (
+            *("training.pretraining.train", *_FORGETTING),
+            "training.teaching.taught_run",
+        ),
         (
             Table(
                 _TEACHING,
                 "forgetting-text",
                 report_table("compare/report.md", _WAYS),
             ),
+            Table(
+                _TEACHING,
+                "taught-text",
+                taught_facts(
+                    {
+                        "taught-slots": "important slots (the default)",
+                        "taught-values": "values, `--method values`",
+                        "taught-all": "all weights, `--method all`",
+                    }
+                ),
+            ),
         ),
-        needs=(*_WIKI, "new.txt", "old.txt"),
-        keeps=tuple(f"compare/{each}" for each in _FORGETTING_KEEPS),
+        needs=(*_WIKI, "new.txt", "old.txt", "facts.tsv"),
+        keeps=(
+            *(f"compare/{each}" for each in _FORGETTING_KEEPS),
+            "taught-*/results.json",
+        ),
     ),
     Figure(
         "decoder",

@@ -46,7 +46,10 @@ RECIPES = {
     "export/memory_usage.py": "export.modules.served_usage.UsageRecipe",
 }
 # Other programs that shell blocks call.
-PROGRAMS = {"curl", "head", "mkdocs", "ruff", "saved_model_cli", "tensorboard"}
+PROGRAMS = {
+    *("curl", "head", "mkdocs", "ruff", "saved_model_cli", "tail"),
+    "tensorboard",
+}
 PAGES = pages()
 
 

@@ -12,12 +12,26 @@ import pytest
 from tests.training.tiny_run import ROOT
 from tests.training.tiny_run import write_corpus
 from tests.training.tiny_run import write_glue
+from training import finetune
+from training import pretrain
 from training import reproduce
 
-# Seventeen commands, each a process. Reports of runs that were not trained are
-# in tests/training/reproduction/report_test.py, the runner's tests in
+# Seventeen commands. Reports of runs that were not trained are in
+# tests/training/reproduction/report_test.py, the runner's tests in
 # tests/training/commands/run_jobs_test.py.
 pytestmark = pytest.mark.slow
+
+
+_COMMANDS = {"pretrain.py": pretrain.main, "finetune.py": finetune.main}
+
+
+def run_here(jobs, logs, at_once):
+    """Runs the jobs in this process: each of its own imports TensorFlow."""
+    for job in jobs:
+        assert all(path.exists() for path in job.needs)
+        if not job.is_done:
+            assert _COMMANDS[job.script](list(job.args)) == 0
+            assert job.is_done
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +56,9 @@ def out(command):
     first.terminate()
     assert first.wait(timeout=120) == 128 + 15
     before = finished.stat().st_mtime_ns
-    assert reproduce.main(command) == 0
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reproduce, "run_jobs", run_here)
+        assert reproduce.main(command) == 0
     assert finished.stat().st_mtime_ns == before
     return directory
 
@@ -94,7 +110,7 @@ def test_report(out):
     assert "the paper's" in text and "nothing else" in text
     assert "Seeds: 1 each" in text
     ran = [line for line in text.splitlines() if line.startswith("python ")]
-    assert len(ran) == len(list((out / "logs").iterdir())) == 7 + 10
+    assert len(ran) == 7 + 10
     tuned = report["fine_tuning"]["sst2"]
     assert [key for key, kinds in tuned.items() if "frozen" in kinds] == [
         *"cdef"
