@@ -1,5 +1,6 @@
 """Two logical CPU devices for all tests, and the same seed for each."""
 
+import gc
 import os
 import pathlib
 
@@ -69,10 +70,18 @@ def seed():
     keras.utils.set_random_seed(0)
 
 
+@pytest.fixture(autouse=True, scope="session")
+def rare_garbage_collections():
+    """Tracing makes many objects that stay, gone through again and again."""
+    gc.set_threshold(500_000, 100, 100)
+
+
 @pytest.fixture(autouse=True, scope="module")
-def free_memory():
+def free_memory(rare_garbage_collections):
     """Graphs of a file's models would otherwise stay to the end."""
+    gc.freeze()
     yield
+    # Collects garbage, too, but of what this file has made alone.
     keras.utils.clear_session()
 
 

@@ -155,22 +155,13 @@ def test_lora_and_the_memory_learn_and_nothing_else(family):
     )
 
 
-@pytest.fixture
-def few_objects_to_collect():
-    """Keras collects garbage for each weight that it replaces.
-
-    With all that earlier tests have left, this would take minutes.
-    """
-    gc.collect()
-    gc.freeze()
-    yield
-    gc.unfreeze()
-
-
 @pytest.mark.filterwarnings("ignore:.*does not have a `quantize` method")
 @pytest.mark.parametrize("family", ["GPT2", "Qwen"])
-def test_a_memory_on_a_quantized_plain_model(family, few_objects_to_collect):
+def test_a_memory_on_a_quantized_plain_model(family):
     plain = make_plain(family)
+    # Keras collects garbage for each weight that it replaces. With all that
+    # earlier tests have left, this would take minutes.
+    gc.freeze()
     plain.quantize("int8")
     model = keras_pkm.models.add_memory(plain, (2,), MEMORY)
     inputs = inputs_of(plain)

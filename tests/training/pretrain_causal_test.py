@@ -10,9 +10,8 @@ import pytest
 
 from keras_pkm.runs.run_directory import RunDirectory
 from tests.soak.kill_and_resume import figures_of
-from tests.soak.kill_and_resume import finish
-from tests.soak.kill_and_resume import kill_when
 from tests.soak.kill_and_resume import md5_of_variables
+from tests.soak.stopped_run import run_whole_and_in_parts
 from tests.training.tiny_run import SHORT
 from tests.training.tiny_run import TINY
 from tests.training.tiny_run import write_corpus
@@ -170,14 +169,10 @@ def test_mistakes(flags, message, corpus, tmp_path, capsys):
 
 
 @pytest.mark.slow
-def test_a_killed_run_ends_as_an_undisturbed_one(corpus, tmp_path):
-    args = ["--corpus", corpus, *SHORT, *CAUSAL, "--strategy", "mirrored"]
+def test_a_stopped_run_goes_on_exactly(corpus, tmp_path):
+    """That a kill loses nothing is in tests/training/resume_test.py."""
+    args = ["--corpus", corpus, *SHORT, *CAUSAL]
     args += "--steps 6 --checkpoint-every 2 --dropout 0.1".split()
-    whole, killed = tmp_path / "whole", tmp_path / "killed"
-    finish(whole, *args)
-    moment = killed / "checkpoints" / "resm" / "step-4.index"
-    assert kill_when(moment.exists, killed, *args)
-    assert not (killed / "results.json").exists()
-    assert "resumes after" in finish(killed, *args)
-    assert md5_of_variables(killed) == md5_of_variables(whole)
-    assert figures_of(killed) == figures_of(whole)
+    whole, parts = run_whole_and_in_parts(args, tmp_path, stop_after=5)
+    assert md5_of_variables(parts) == md5_of_variables(whole)
+    assert figures_of(parts) == figures_of(whole)

@@ -19,8 +19,8 @@ from tests.soak.kill_and_resume import kill_when
 from tests.soak.kill_and_resume import md5_of_variables
 from tests.soak.kill_and_resume import start
 from tests.soak.kill_and_resume import write_corpus
+from tests.soak.stopped_run import run_whole_and_in_parts
 from tests.training.tiny_run import TINY
-from training.fitting import resumable_fit
 from training.pretrain import main
 from training.pretraining.logs import read_rows
 
@@ -140,24 +140,11 @@ def rows_of(path, key):
 
 
 @pytest.mark.slow
-def test_a_stopped_run_goes_on_exactly(tiny_run, tmp_path, monkeypatch):
+def test_a_stopped_run_goes_on_exactly(tiny_run, tmp_path):
     """In this process: the test above does worse things to processes."""
-
-    class Stops(resumable_fit.StopOnSignal):
-        def on_train_batch_end(self, batch, logs=None):
-            if self.checkpoint.step == 5:
-                self.signals.received = signal.SIGTERM
-            super().on_train_batch_end(batch, logs)
-
     args = ["--corpus", str(tiny_run.corpus), *TINY]
     args += "--plain-steps 0 --evaluate-every 3 --checkpoint-every 2".split()
-    whole, parts = tmp_path / "whole", tmp_path / "parts"
-    assert main([*args, "--run-dir", str(whole)]) == 0
-    with monkeypatch.context() as patched:
-        patched.setattr(resumable_fit, "StopOnSignal", Stops)
-        assert main([*args, "--run-dir", str(parts)]) == 128 + signal.SIGTERM
-    assert not (parts / "results.json").exists()
-    assert main([*args, "--run-dir", str(parts)]) == 0
+    whole, parts = run_whole_and_in_parts(args, tmp_path, stop_after=5)
     assert md5_of_variables(parts) == md5_of_variables(whole)
     assert figures_of(parts) == figures_of(whole)
     expected, actual = (

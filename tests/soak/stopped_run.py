@@ -1,0 +1,39 @@
+"""Runs that a signal stops, without a process for each of their parts."""
+
+import pathlib
+import signal
+
+import pytest
+
+from training.fitting import resumable_fit
+from training.pretrain import main
+
+
+def run_whole_and_in_parts(
+    args: list[str], root: pathlib.Path, stop_after: int
+) -> tuple[pathlib.Path, pathlib.Path]:
+    """Trains without an interruption, and again with one.
+
+    Args:
+        args: The command's arguments.
+        root: A directory for both runs.
+        stop_after: The step after which the second run is stopped.
+
+    Returns:
+        The directories of both runs.
+    """
+
+    class Stops(resumable_fit.StopOnSignal):
+        def on_train_batch_end(self, batch, logs=None):
+            if self.checkpoint.step == stop_after:
+                self.signals.received = signal.SIGTERM
+            super().on_train_batch_end(batch, logs)
+
+    whole, parts = root / "whole", root / "parts"
+    assert main([*args, "--run-dir", str(whole)]) == 0
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(resumable_fit, "StopOnSignal", Stops)
+        assert main([*args, "--run-dir", str(parts)]) == 128 + signal.SIGTERM
+    assert not (parts / "results.json").exists()
+    assert main([*args, "--run-dir", str(parts)]) == 0
+    return whole, parts
