@@ -1,6 +1,7 @@
 """Watches how a model's memories are used while it trains."""
 
 import csv
+import importlib.util
 import logging
 import math
 import os
@@ -96,6 +97,11 @@ class MemoryUsageMonitor(keras.callbacks.Callback):
         counts_dir: str | os.PathLike[str] | None = None,
     ):
         super().__init__()
+        if tensorboard_dir and importlib.util.find_spec("tensorboard") is None:
+            raise ImportError(
+                "`tensorboard_dir` needs the package tensorboard, which is not "
+                "installed: pip install tensorboard"
+            )
         self.data = data
         self.every = positive_int_or_none("every", every)
         # Keras need not wait for the end of a step if nothing is measured then.

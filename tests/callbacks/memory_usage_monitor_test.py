@@ -1,4 +1,5 @@
 import csv
+import importlib.util
 
 import numpy as np
 import pytest
@@ -142,3 +143,9 @@ def test_without_a_directory_no_counts_are_read(
     monitor.on_train_begin()
     for metric in monitor.staleness.values():
         assert metric.last_steps.max() == -1
+
+
+def test_a_missing_tensorboard_is_named_before_training(monkeypatch, tmp_path):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(ImportError, match="pip install tensorboard"):
+        MemoryUsageMonitor([], tensorboard_dir=tmp_path)
