@@ -15,6 +15,7 @@ if __name__ == "__main__":
     # A clone runs its own code, from any folder, installed or not.
     sys.path[0] = str(pathlib.Path(__file__).resolve().parents[1])
     # Before TensorFlow is imported.
+    import training.commands.missing_extra  # noqa: F401
     import training.commands.quiet  # noqa: F401
 
 import tyro
@@ -38,9 +39,8 @@ from training.reports.markdown import print_markdown
 def main(args: list[str] | None = None) -> int:
     """Runs the command and returns its exit code."""
     recipe = tyro.cli(FinetuningRecipe, args=args)
-    script = "training/finetune.py"
     return run_to_the_end(
-        finetune, recipe, args, script=script, name=recipe.task
+        finetune, recipe, args, script="training/finetune.py", name=recipe.task
     )
 
 
@@ -72,6 +72,7 @@ def finetune(recipe: FinetuningRecipe, signals: Signals) -> dict:
         run.write_results(results, table)
     print()
     print_markdown(table)
+    print(f"\nThe model is in {run.root}: pass it to --model.")
     return results
 
 

@@ -12,17 +12,18 @@ do. The same command resumes a comparison that was stopped.
 """
 
 import pathlib
-import shlex
 import sys
 
 if __name__ == "__main__":
     # A clone runs its own code, from any folder, installed or not.
     sys.path[0] = str(pathlib.Path(__file__).resolve().parents[1])
     # Before TensorFlow is imported.
+    import training.commands.missing_extra  # noqa: F401
     import training.commands.quiet  # noqa: F401
 
 import tyro
 
+from training.commands.command_line import command_of
 from training.commands.command_line import run_until_stopped
 from training.commands.run_jobs import run_jobs
 from training.reports.markdown import print_markdown
@@ -38,7 +39,7 @@ def main(args: list[str] | None = None) -> int:
     """Runs the command and returns its exit code."""
     args = sys.argv[1:] if args is None else args
     recipe = tyro.cli(ReproductionRecipe, args=args)
-    again = shlex.join(["python", "training/reproduce.py", *args])
+    again = command_of("training/reproduce.py", args)
     return run_until_stopped(
         lambda signals: reproduce(recipe), f"\nTo resume: {again}"
     )

@@ -8,26 +8,22 @@ and forget with several teaching methods.
 """
 
 import pathlib
-import shlex
 import sys
 
 if __name__ == "__main__":
     # A clone runs its own code, from any folder, installed or not.
     sys.path[0] = str(pathlib.Path(__file__).resolve().parents[1])
     # Before TensorFlow is imported.
+    import training.commands.missing_extra  # noqa: F401
     import training.commands.quiet  # noqa: F401
 
 import tyro
 
+from keras_pkm.runs.run_directory import RunDirectory
+from training.commands.command_line import command_of
 from training.commands.command_line import print_errors
 from training.commands.command_line import run_until_stopped
-from training.commands.run_jobs import run_jobs
-from training.forgetting.directory import ForgettingDirectory
-from training.forgetting.findings import collect_findings
-from training.forgetting.plan import plan_jobs
 from training.forgetting.recipe import ForgettingRecipe
-from training.forgetting.report import write_report
-from training.forgetting.settings import check_setting
 from training.reports.markdown import print_markdown
 from training.teaching.recipe import TeachingRecipe
 from training.teaching.taught_run import make_taught_run
@@ -40,34 +36,26 @@ def main(args: list[str] | None = None) -> int:
     args = sys.argv[1:] if args is None else args
     if _COMPARE not in args:
         recipe = tyro.cli(TeachingRecipe, args=args)
-        return print_errors(lambda: print_markdown(make_taught_run(recipe)))
+        return print_errors(lambda: _teach(recipe))
     rest = [arg for arg in args if arg != _COMPARE]
     recipe = tyro.cli(ForgettingRecipe, args=rest)
-    again = shlex.join(["python", "training/teach.py", *args])
+    # Draws pictures, with the extra `plots`, which teaching does not need.
+    from training.forgetting.compare import compare
+
+    again = command_of("training/teach.py", args)
     return run_until_stopped(
         lambda signals: compare(recipe), f"\nTo resume: {again}"
     )
 
 
-def compare(recipe: ForgettingRecipe) -> dict:
-    """Runs the remaining jobs of a comparison, and returns its findings.
-
-    Raises:
-        UserError: the recipe cannot be carried out; nothing is written then.
-        RunError: a job failed.
-        Interrupted: a signal came.
-    """
-    recipe.check()
-    directory = ForgettingDirectory(recipe.out)
-    with directory.hold(recipe):
-        check_setting(recipe)
-        directory.write_recipe(recipe)
-        run_jobs(plan_jobs(recipe), directory.logs, recipe.at_once)
-        findings = collect_findings(recipe)
-        write_report(recipe, findings)
-    print_markdown(directory.table.read_text(encoding="utf-8"))
-    print(f"The report is in {directory.table}.")
-    return findings
+def _teach(recipe):
+    print_markdown(make_taught_run(recipe))
+    run = RunDirectory(recipe.out)
+    print(f"\nThe model is in {run.root}.")
+    if run.patch.exists():
+        args = ["--model", str(run.root), "--revert", str(run.patch)]
+        command = command_of("training/teach.py", [*args, "--out", "reverted"])
+        print(f"To revert it: {command}")
 
 
 if __name__ == "__main__":

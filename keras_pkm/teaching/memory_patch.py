@@ -81,6 +81,10 @@ class MemoryPatch:
             fingerprint(model),
         )
 
+    def __repr__(self) -> str:
+        numbers = ", ".join(map(str, self.memories)) or "none"
+        return f"MemoryPatch({self.num_rows} rows; memories: {numbers})"
+
     @property
     def num_rows(self) -> int:
         """The number of rows that the patch changes, in all memories."""

@@ -127,6 +127,9 @@ class MemoryTeacher:
 
         Returns:
             The number of steps that were taken.
+
+        Raises:
+            ValueError: a batch is no such tuple.
         """
         return take_steps(self._take_step, batches, steps, until)
 

@@ -4,6 +4,19 @@ import dataclasses
 
 import numpy as np
 
+_DONE_BEFORE = {
+    "applied": (
+        "A patch can be applied only to a model that does not have it yet. "
+        "Received: a model whose memory {number} has the rows of the patch: "
+        "the patch has already been applied."
+    ),
+    "reverted": (
+        "A patch can be reverted only in a model that has it. Received: a "
+        "model whose memory {number} has the rows from before the patch: "
+        "choose the model that was taught, or to which the patch was applied."
+    ),
+}
+
 
 @dataclasses.dataclass(frozen=True)
 class RowChanges:
@@ -53,12 +66,7 @@ class RowChanges:
         if not differs.any():
             return
         if not _differ(present, self.new).any():
-            found = "been applied" if done == "applied" else "not been applied"
-            raise ValueError(
-                f"A patch must not be {done} twice. Received: a patch whose "
-                f"rows of memory {number} are those of a model to which it has "
-                f"{found}."
-            )
+            raise ValueError(_DONE_BEFORE[done].format(number=number))
         slot = self.slots[differs][0]
         raise ValueError(
             f"A patch can be {done} only if the model has the rows that it "

@@ -83,14 +83,30 @@ def take_steps(
 
     Returns:
         The number of steps that were taken.
+
+    Raises:
+        ValueError: a batch is no such tuple.
     """
     done = 0
     for batch in _over_and_over(batches):
         if done == steps or (until is not None and until()):
             break
+        _check(batch)
         step(*keras.utils.unpack_x_y_sample_weight(batch))
         done += 1
     return done
+
+
+def _check(batch: Any) -> None:
+    if isinstance(batch, tuple | list) and len(batch) in (2, 3):
+        return
+    received = f"a batch of the type `{type(batch).__name__}`"
+    if isinstance(batch, tuple | list):
+        received += f" and length {len(batch)}"
+    raise ValueError(
+        "`batches` must consist of tuples `(x, y)` or `(x, y, sample_weight)`. "
+        f"Received: {received}. Pass a single batch as `[(x, y)]`."
+    )
 
 
 def _over_and_over(batches: Iterable[Any]) -> Iterator[Any]:

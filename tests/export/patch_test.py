@@ -81,9 +81,12 @@ def test_a_patched_export_is_the_export_of_the_patched_run(
     assert patch(out, "--revert", patched, back) == 0
     assert_same(variables(back), variables(before))
     # Twice is once too often, and nothing is written.
-    for model, how in ((out, "--apply"), (before, "--revert")):
+    for model, how, message in (
+        (out, "--apply", "has already been applied"),
+        (before, "--revert", "has the rows from before the patch"),
+    ):
         assert patch(model, how, patched, tmp_path / "twice") == 2
-        assert "twice" in capsys.readouterr().err
+        assert message in capsys.readouterr().err
         assert not (tmp_path / "twice").exists()
 
 

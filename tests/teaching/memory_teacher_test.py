@@ -162,6 +162,22 @@ def test_mistakes():
         MemoryTeacher(model, rule="adagrad", loss=make_loss())
 
 
+@pytest.mark.parametrize(
+    ("wrap", "received"),
+    [
+        (lambda x, y: (x, y), "a batch of the type `ndarray`"),
+        (lambda x, y: [x], "a batch of the type `ndarray`"),
+        (lambda x, y: [(x,)], "a batch of the type `tuple` and length 1"),
+    ],
+)
+def test_batches_that_are_no_tuples(wrap, received):
+    model = make_model()
+    teacher = MemoryTeacher(model, loss=make_loss())
+    x, y = np.zeros((2, 3, 12), "float32")
+    with pytest.raises(ValueError, match=rf"{received}. Pass .* `\[\(x, y\)"):
+        teacher.teach(wrap(x, y), steps=1)
+
+
 def test_a_model_on_several_devices_is_refused(mirrored):
     inputs = keras.Input((12,))
     with mirrored.scope():

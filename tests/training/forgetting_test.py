@@ -8,6 +8,7 @@ from keras_pkm.runs.user_error import UserError
 from tests.training.teach_test import TEXT
 from tests.training.teach_test import make_run
 from training import teach
+from training.forgetting import compare
 from training.forgetting import settings
 from training.forgetting.findings import collect_findings
 from training.forgetting.findings import merit
@@ -34,7 +35,7 @@ def run_here(jobs, logs, at_once):
 
 @pytest.fixture
 def here(monkeypatch):
-    monkeypatch.setattr(teach, "run_jobs", run_here)
+    monkeypatch.setattr(compare, "run_jobs", run_here)
 
     def sizes(recipe):
         return RecallRecipe(

@@ -35,6 +35,10 @@ def refused(tmp_path, capsys):
             "--strategy mirrored --batch-size 7",
             ["--batch-size", "7", "2 devices"],
         ),
+        (
+            "--hidden-dim 100 --num-heads 3",
+            ["--num-heads must be a divisor of --hidden-dim, 100, received 3"],
+        ),
         ("--devices 2", ["--devices", "--strategy mirrored"]),
         ("--steps 0", ["--steps must be at least 1, received 0"]),
         ("--steps 10 --evaluate-every 4", ["--evaluate-every", "divisor"]),

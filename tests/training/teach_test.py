@@ -108,8 +108,8 @@ def test_applied_and_reverted_to_the_last_bit(taught, run, tmp_path):
 @pytest.mark.parametrize(
     ("model", "how", "message"),
     [
-        ("taught", "--apply", "--apply: .*must not be applied twice"),
-        ("run", "--revert", "--revert: .*must not be reverted twice"),
+        ("taught", "--apply", "--apply: .*has already been applied"),
+        ("run", "--revert", "--revert: .*choose the model that was taught"),
         ("other", "--apply", "--apply: .*other weights differ"),
         ("plain", "--apply", "--apply: .*same memories"),
     ],
@@ -158,6 +158,27 @@ def test_a_text_with_its_important_slots(run, tmp_path, capsys):
     assert (again / "document_frequencies.npz").read_bytes() == (
         out / "document_frequencies.npz"
     ).read_bytes()
+
+
+def test_a_memory_too_small_to_choose_from(
+    run, facts, tmp_path, capsys, caplog
+):
+    """All of its slots are trained, and it is said what was not learned."""
+    text = tmp_path / "text.txt"
+    text.write_text("\n\n".join([TEXT] * 4))
+    out = tmp_path / "out"
+    flags = f"--model {run} --facts {facts} --out {out} --background {text}"
+    assert main([*flags.split(), "--steps", "1"]) == 0
+    (line,) = (line for line in caplog.messages if "slots of memory" in line)
+    assert "fewer than --slots 500" in line and "--method values" in line
+    results = json.loads((out / "results.json").read_text())
+    assert results["method"] == "values" and results["steps"] == [1]
+    printed = capsys.readouterr().out
+    left = round(3 * (1 - results["new"]["known_after"]))
+    assert f"{left} of 3 are not known." in printed
+    assert f"The model is in {out}." in printed
+    revert = f"--model {out} --revert {out}/patch.safetensors --out reverted"
+    assert f"training/teach.py {revert}" in printed
 
 
 @pytest.mark.slow

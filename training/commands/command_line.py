@@ -161,5 +161,17 @@ def how_to_go_on(script: str, args: list[str], run_dir: str) -> str:
     """Returns the command that resumes a run."""
     if not any(arg.split("=")[0] in ("--run-dir", "--run_dir") for arg in args):
         args = [*args, "--run-dir", run_dir]
-    command = shlex.join(["python", script, *args])
-    return f"To resume from the last checkpoint: {command}"
+    return f"To resume from the last checkpoint: {command_of(script, args)}"
+
+
+def command_of(script: str, args: list[str]) -> str:
+    """Returns a command line that works where this one was called.
+
+    Args:
+        script: A script of this project, as called from its root.
+        args: The arguments.
+    """
+    called = pathlib.Path(sys.argv[0])
+    if called.name == pathlib.Path(script).name:
+        script = str(called)
+    return shlex.join(["python", script, *args])

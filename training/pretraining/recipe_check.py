@@ -42,10 +42,9 @@ def check_recipe(recipe: PretrainingRecipe, replicas: int = 1) -> None:
     check_between_0_and_1(
         recipe, "mask_rate", "learning_rate", "memory_learning_rate"
     )
-    if recipe.num_heads > recipe.hidden_dim:
-        raise out_of_range(
-            recipe, "num_heads", f"at most --hidden-dim, {recipe.hidden_dim}"
-        )
+    if recipe.hidden_dim % recipe.num_heads:
+        rule = f"a divisor of --hidden-dim, {recipe.hidden_dim}"
+        raise out_of_range(recipe, "num_heads", rule)
     if recipe.memory_block == "pkm" and recipe.objective == "causal":
         raise out_of_range(
             recipe, "memory_block", f"resm or ffn with {recipe.backbone}"

@@ -133,7 +133,7 @@ def train(
         run.write_results(results, table)
     print()
     print_markdown(table)
-    print(f"\nThe model is in {run.last}.")
+    print(f"\nThe model is in {run.root}: pass it to --model.")
     return results
 
 

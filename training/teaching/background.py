@@ -1,6 +1,7 @@
 """Finds how often a run's training text reads each slot."""
 
 import contextlib
+import logging
 from collections.abc import Iterator
 
 import keras
@@ -15,9 +16,11 @@ from training.loading.families import Family
 from training.measuring.slot_background import count_background
 from training.measuring.text_batches import PackedText
 from training.measuring.text_batches import pack_text
+from training.teaching.methods import Method
 from training.text.corpus import open_corpus
 from training.text.packed_text import open_packed
 
+_LOGGER = logging.getLogger(__name__)
 _SEED = 20_000
 _MASK_RATE = 0.15
 
@@ -84,6 +87,28 @@ def find_importance(
             text.rows, batch_size=batch_size, seed=_SEED
         )
         return count_background(task, batches)
+
+
+def choose_method(importance: SlotImportance, slots: int) -> Method:
+    """Returns `"slots"` if a model's memories have enough slots to choose from.
+
+    A slot that all batches of the background read is never chosen.
+
+    Args:
+        importance: The importance of the slots.
+        slots: The value of `--slots`.
+    """
+    for number, read_by in importance.document_frequencies.items():
+        specific = int((read_by < importance.num_batches).sum())
+        if specific < slots:
+            _LOGGER.warning(
+                f"Of the {len(read_by):,} slots of memory {number}, "
+                f"{len(read_by) - specific:,} are read by all text. The "
+                f"{specific:,} others are fewer than --slots {slots}, so that "
+                "--method values is used."
+            )
+            return "values"
+    return "slots"
 
 
 @contextlib.contextmanager

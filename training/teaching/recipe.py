@@ -50,7 +50,8 @@ class TeachingRecipe:
 
     # --- What it learns: one of these ---
 
-    # A TSV file with the columns subject, relation and value.
+    # A TSV file with the columns subject, relation and value. A first line that
+    # names them is optional.
     facts: pathlib.Path | None = None
     # The text: files or globs separated by commas, tfds:NAME, or python-docs.
     text: str | None = None
@@ -70,8 +71,9 @@ class TeachingRecipe:
     # and least to other text (slots); all memory values that it reads (values);
     # all weights (all); the head (head); the feed-forward networks (ffn);
     # LoRA (lora); or all weights, with examples of --keep in each batch
-    # as well (replay).
-    method: Method = "slots"
+    # as well (replay). Default: slots, or values for a memory that is too small
+    # to have --slots slots that are specific to any material.
+    method: Method | None = None
     # Update rule of the memory values: Adam, or plain gradient descent (sgd).
     rule: Rule = "adam"
     # Learning rate. Default: depends on --method and --rule.
@@ -84,7 +86,8 @@ class TeachingRecipe:
     # text.
     background: str | None = None
     # Maximum number of steps. Teaching ends earlier if everything is learned.
-    # Default: 200 passes over the facts, or over the text.
+    # Default: 200 passes over the facts, or over the text, and 1,000 steps if
+    # these are fewer.
     steps: int | None = None
     # Teach this number of facts until they are known, then the next ones, with
     # at most --steps for each group. Default: all facts together, so that later
@@ -110,14 +113,13 @@ class TeachingRecipe:
     # Seed of the order and the masks.
     seed: int = 0
 
-    @property
-    def rate(self) -> float:
-        """The learning rate."""
+    def rate(self, method: Method) -> float:
+        """Returns the learning rate of a method."""
         if self.learning_rate is not None:
             return self.learning_rate
-        if self.method in _RATES:
-            return _RATES[self.method]
-        return _MEMORY_RATES[self.method, self.rule]
+        if method in _RATES:
+            return _RATES[method]
+        return _MEMORY_RATES[method, self.rule]
 
     def check(self) -> None:
         """Checks the flags.

@@ -20,9 +20,11 @@ def format_results(results: dict) -> str:
         if len(steps) > 1:
             told += f" in {len(steps):,} groups, at most {max(steps):,} each"
         parts.append(f"{told}.")
+    if "new" in results:
+        parts += _what_is_not_learned(results["new"])
     for done in ("applied", "reverted"):
         if done in results:
-            parts.append(f"{results[done]:,} rows were {done}.")
+            parts.append(f"{_rows_of(results[done])} were {done}.")
     if "new" in results and "patch" in results:
         parts.append(_describe_patch(results))
     return "\n\n".join(parts)
@@ -45,9 +47,33 @@ def _rows(title, found):
     return rows
 
 
+def _what_is_not_learned(new):
+    """Says what to do if not all of the new material was learned."""
+    advice = (
+        "More --steps or a higher --learning-rate can teach more, and so can "
+        "--method values, which may change more of what the model knew."
+    )
+    if "facts" in new:
+        left = round(new["facts"] * (1 - new["known_after"]))
+        known = "A fact is known if the model gives all tokens of its value."
+        if not left:
+            return [known]
+        return [f"{left:,} of {new['facts']:,} are not known. {known} {advice}"]
+    if 1 + new["change"] <= new["fall"]:
+        return []
+    return [
+        f"The perplexity has not fallen to {new['fall']:g} of what it was. "
+        f"{advice}"
+    ]
+
+
+def _rows_of(count):
+    return f"{count:,} row{'s' if count != 1 else ''}"
+
+
 def _describe_patch(results):
     size, rows = results["patch"]["bytes"], results["patch"]["rows"]
-    told = f"The patch has {rows:,} rows and {size:,} bytes"
+    told = f"The patch has {_rows_of(rows)} and {size:,} bytes"
     facts = results["new"].get("facts")
     if facts:
         told += f", {size / facts:,.0f} a fact"

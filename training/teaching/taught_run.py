@@ -13,6 +13,7 @@ from keras_pkm.runs.whole_files import new_directory
 from keras_pkm.teaching.memory_patch import MemoryPatch
 from keras_pkm.teaching.slot_importance import SlotImportance
 from training.loading.pretrained_model import load_language_model
+from training.teaching.background import choose_method
 from training.teaching.background import find_importance
 from training.teaching.methods import OF_MEMORIES
 from training.teaching.methods import check_memory
@@ -59,11 +60,12 @@ def make_taught_run(recipe: TeachingRecipe) -> str:
 
 
 def _teach(recipe, task, family, tokenizer):
-    check_memory(task, recipe.method)
+    method = recipe.method or "slots"
+    check_memory(task, method)
     longest = task.backbone.max_sequence_length
     with open_material(recipe, family, tokenizer, longest) as (new, old):
         importance = None
-        if recipe.method == "slots":
+        if method == "slots":
             importance = find_importance(
                 recipe.model,
                 task,
@@ -73,13 +75,15 @@ def _teach(recipe, task, family, tokenizer):
                 data_dir=recipe.data_dir,
                 batch_size=recipe.batch_size,
             )
+        if recipe.method is None:
+            method = choose_method(importance, recipe.slots)
         replayed = None
-        if recipe.method == "replay":
+        if method == "replay":
             replayed = old.samples(recipe.batch_size, recipe.seed)
         teacher = make_teacher(
             task,
-            recipe.method,
-            learning_rate=recipe.rate,
+            method,
+            learning_rate=recipe.rate(method),
             rule=recipe.rule,
             slots=recipe.slots,
             importance=importance,
@@ -87,11 +91,11 @@ def _teach(recipe, task, family, tokenizer):
         )
         figures = teach(task, teacher, new=new, old=old, steps=recipe.steps)
     patch = None
-    if recipe.method in OF_MEMORIES:
+    if method in OF_MEMORIES:
         patch = teacher.make_patch()
-        if recipe.method == "slots" and any(figures["steps"]):
+        if method == "slots" and any(figures["steps"]):
             _check_changes(patch)
-    return TaughtModel(task, patch, figures, importance)
+    return TaughtModel(task, patch, {"method": method, **figures}, importance)
 
 
 def _check_changes(patch):

@@ -13,6 +13,8 @@ from training.teaching.methods import Teacher
 
 # Maximum number of passes, if the number of steps is not given.
 _PASSES = 200
+# The least such maximum: a handful of facts has only a step a pass.
+_STEPS = 1000
 
 
 def teach(
@@ -31,7 +33,7 @@ def teach(
         new: The material to teach.
         old: The material to keep, which is only measured; or `None`.
         steps: Maximum number of steps on a group; `None` for 200 passes over
-            it.
+            it, and 1,000 steps if these are fewer.
 
     Returns:
         A dict of `"steps"`, the number of steps on each group, and the figures
@@ -41,7 +43,9 @@ def teach(
     asked = {"new": new} if old is None else {"new": new, "old": old}
     before = {name: each.ask(evaluator) for name, each in asked.items()}
     groups = new.groups(before["new"])
-    most = [steps or _PASSES * group.pass_steps for group in groups]
+    most = [
+        steps or max(_STEPS, _PASSES * group.pass_steps) for group in groups
+    ]
     taken = []
     with tqdm(
         total=sum(most), desc="Steps", leave=False, disable=None

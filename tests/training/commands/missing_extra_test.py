@@ -1,0 +1,44 @@
+"""A package that is missing, and the extra that has it."""
+
+import subprocess
+import sys
+
+import pytest
+
+from tests.training.tiny_run import ROOT
+from training.commands import missing_extra
+
+
+@pytest.mark.parametrize(
+    ("script", "package", "extras"),
+    [
+        ("training/recall.py", "matplotlib", "training,plots"),
+        ("export/patch.py", "tyro", "export"),
+    ],
+)
+def test_a_script_names_the_extra(script, package, extras):
+    code = (
+        "import runpy, sys\n"
+        f"sys.modules[{package!r}] = None\n"
+        f"sys.argv = [{script!r}, '--help']\n"
+        f"sys.path.insert(0, '')\n"
+        f"runpy.run_path({script!r}, run_name='__main__')\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True
+    )
+    name = script.split("/")[1]
+    assert done.stderr == (
+        f"error: {name} needs the package {package}, which is not installed: "
+        f'pip install -e ".[{extras}]"\n'
+    )
+    assert done.returncode == 1
+
+
+def test_other_errors_keep_their_traceback(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["training/recall.py"])
+    try:
+        raise ValueError("some reason")
+    except ValueError as error:
+        missing_extra.explain(type(error), error, error.__traceback__)
+    assert "Traceback" in capsys.readouterr().err
