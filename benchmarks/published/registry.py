@@ -90,9 +90,9 @@ FIGURES = (
             "--run-dir {out}/run",
         ),
         ("training.pretraining.train",),
-        tuple(
-            Table(page, "start", printed_tables("output-1.md"))
-            for page in ("README.md", "docs/index.md")
+        (
+            Table("README.md", "start", report_table("output-1.md")),
+            Table("docs/index.md", "start", printed_tables("output-1.md")),
         ),
         keeps=("output-1.md",),
     ),

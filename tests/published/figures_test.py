@@ -1,6 +1,5 @@
 """Figures of the documentation: their places, stamps and measurement."""
 
-import json
 import re
 import sys
 
@@ -12,7 +11,6 @@ from benchmarks.published import fingerprint as fingerprint_module
 from benchmarks.published import measure as measure_module
 from benchmarks.published import pages
 from benchmarks.published import stamps
-from benchmarks.published.costs import costs
 from benchmarks.published.figure import Figure
 from benchmarks.published.figure import Table
 from benchmarks.published.figure import find_table
@@ -21,7 +19,6 @@ from benchmarks.published.figure import report_table
 from benchmarks.published.fingerprint import fingerprint
 from benchmarks.published.measure import measure
 from benchmarks.published.registry import FIGURES
-from benchmarks.published.taught import taught_facts
 from tests.docs.pages import ROOT
 from tests.docs.pages import commands
 from tests.docs.pages import pages as all_pages
@@ -236,71 +233,6 @@ def test_what_is_missing_or_fails_is_named(repository, monkeypatch, capsys):
     (repository / "page.md").write_text("no markers\n")
     with pytest.raises(ValueError, match="it has them 0 times"):
         pages.write_table(each.tables[0], "text")
-
-
-def test_the_table_of_costs(tmp_path):
-    rows = {
-        "inference-1/inference": [
-            {"model": "BASE+ResM", "speed, BASE = 1": "0.893 (0.84-0.929)"},
-            {"model": "LARGE", "speed, BASE = 1": "0.291 (0.2-0.3)"},
-        ],
-        "inference-portable/inference": [
-            {"model": "BASE+ResM", "speed, BASE = 1": "0.847 (0.8-0.9)"},
-        ],
-        "training/training": [
-            {"model": "BASE+ResM, PKMAdam", "times slower": "1.18 (1.1-1.2)"},
-        ],
-        "layer-short/layer": [
-            {
-                "tokens": tokens,
-                "task": "train step",
-                "against": f"EmbeddingBag (torch), {optimizer}",
-                "times faster": f"{faster} (1-20)",
-            }
-            for tokens, optimizer, faster in (
-                *((128, "Adam", 12.3), (2048, "Adam", 2.6)),
-                *((128, "fused Adam", 5.96), (2048, "fused Adam", 1.09)),
-            )
-        ],
-    }
-    for name, found in rows.items():
-        path = tmp_path / f"{name}.json"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps({"rows": found}))
-    cells = [
-        line.split(" | ")[-2:]
-        for line in costs(tmp_path / "training").splitlines()[2:]
-    ]
-    assert cells == [
-        ["0.893", "0.743 |"],
-        ["0.291", "0.540 |"],
-        ["0.847", "- |"],
-        ["1.18", "1.82 |"],
-        ["12.3; 2.6", "- |"],
-        ["5.96; 1.09", "- |"],
-    ]
-
-
-def test_the_table_of_taught_facts(tmp_path):
-    results = {
-        "new": {"facts": 500, "known_after": 0.996},
-        "old": {
-            "perplexity_before": 61.27,
-            "perplexity_after": 66.12,
-            "change": 0.0791,
-        },
-        "steps": [3000, 200],
-    }
-    patched = {**results, "patch": {"rows": 4923, "bytes": 5_081_240}}
-    for run, found in (("one", patched), ("two", results)):
-        (tmp_path / run).mkdir()
-        (tmp_path / run / "results.json").write_text(json.dumps(found))
-    table = taught_facts({"one": "slots", "two": "all weights"})(tmp_path)
-    same = "99.6 | 61.27 | 66.12 | +7.91 | 3,200"
-    assert table.splitlines()[2:] == [
-        f"| slots | {same} | 4,923 | 10,162 |",
-        f"| all weights | {same} | all | - |",
-    ]
 
 
 def test_the_command_line(monkeypatch, capsys):
