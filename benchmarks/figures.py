@@ -21,7 +21,6 @@ from benchmarks.published.figure import MEASURED
 from benchmarks.published.figure import Table
 from benchmarks.published.figure import find_table
 from benchmarks.published.figure import select
-from benchmarks.published.fingerprint import fingerprint
 from benchmarks.published.measure import measure
 from benchmarks.published.pages import write_table
 from benchmarks.published.registry import FIGURES
@@ -71,7 +70,7 @@ def main(
         stale = STALE in figures and state(figure) != "fresh"
         if not stale and figure.name not in figures:
             continue
-        code = fingerprint(figure.measures)
+        code = figure.code
         try:
             measure(figure, data, runs, again)
         except RuntimeError as error:

@@ -5,6 +5,8 @@ import pathlib
 import re
 from collections.abc import Callable
 
+from benchmarks.published.fingerprint import fingerprint
+
 ROOT = pathlib.Path(__file__).parents[2]
 MEASURED = ROOT / "docs" / "measured"
 
@@ -37,6 +39,7 @@ class Figure:
             these import.
         tables: The tables that are written from the results.
         pages: Pages with further figures of these commands, in text.
+        unused: Packages that these import, but that the commands do not use.
         needs: Files that the commands read from the data folder.
         keeps: Patterns of the files that are kept in `docs/measured/`.
         pictures: Pictures: what the commands call them, and where the pages
@@ -48,9 +51,15 @@ class Figure:
     measures: tuple[str, ...]
     tables: tuple[Table, ...] = ()
     pages: tuple[str, ...] = ()
+    unused: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
     keeps: tuple[str, ...] = ("*.md", "*.json")
     pictures: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def code(self) -> str:
+        """The fingerprint of the code that the figures depend on."""
+        return fingerprint(self.measures, self.unused)
 
     @property
     def kept(self) -> pathlib.Path:

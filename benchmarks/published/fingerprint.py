@@ -10,13 +10,14 @@ _ROOT = pathlib.Path(__file__).parents[2]
 _DIGITS = 12
 
 
-def fingerprint(modules: Iterable[str]) -> str:
+def fingerprint(modules: Iterable[str], unused: Iterable[str] = ()) -> str:
     """Returns a hash of modules, and of all of the project that they import.
 
     Comments, docstrings and formatting do not change it.
 
     Args:
         modules: Dotted names, such as `"training.knowledge.learn"`.
+        unused: Packages to leave out, which the modules import but do not use.
 
     Raises:
         ValueError: the project has no such module.
@@ -25,7 +26,8 @@ def fingerprint(modules: Iterable[str]) -> str:
     waiting = list(modules)
     while waiting:
         name = waiting.pop()
-        if name not in found:
+        left_out = any(f"{name}.".startswith(f"{each}.") for each in unused)
+        if name not in found and not left_out:
             found.add(name)
             waiting += _imports(name)
     digest = hashlib.sha256()

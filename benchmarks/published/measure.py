@@ -8,7 +8,6 @@ import sys
 
 from benchmarks.published.figure import ROOT
 from benchmarks.published.figure import Figure
-from benchmarks.published.fingerprint import fingerprint
 from benchmarks.published.stamps import state
 
 # What a command printed, and the mark that it has ended.
@@ -43,7 +42,7 @@ def measure(
     out = runs.resolve() / figure.name
     # Beside it: commands want a directory that is empty or their own.
     mark = out.with_suffix(_CODE)
-    code = fingerprint(figure.measures)
+    code = figure.code
     begun = mark.exists() and mark.read_text(encoding="utf-8") == code
     if again or not begun:
         shutil.rmtree(out, ignore_errors=True)

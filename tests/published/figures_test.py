@@ -107,7 +107,7 @@ def test_every_table_has_its_place():
 def test_every_figure_is_of_code_that_exists():
     assert len({each.name for each in FIGURES}) == len(FIGURES)
     for each in FIGURES:
-        assert len(fingerprint(each.measures)) == 12
+        assert len(each.code) == 12
         for page in each.all_pages:
             assert (ROOT / page).is_file()
     assert {*stamps.read_stamps()} <= {each.name for each in FIGURES}
@@ -174,6 +174,15 @@ def test_a_fingerprint_is_of_the_code_alone(repository):
     # What is not imported does not count.
     (repository / "code" / "third.py").write_text("NUMBER = 3\n")
     assert again() == before
+    # Nor does what is imported but not used.
+    second.write_text("import code.rooms.last\n")
+    (repository / "code" / "rooms").mkdir()
+    last = repository / "code" / "rooms" / "last.py"
+    found = []
+    for text in ("NUMBER = 4", "NUMBER = 5"):
+        last.write_text(text)
+        found.append((again(), fingerprint(["code.first"], ["code.rooms"])))
+    assert found[0][0] != found[1][0] and found[0][1] == found[1][1]
     with pytest.raises(ValueError, match="no module code.fourth"):
         fingerprint(["code.fourth"])
 
