@@ -1,10 +1,12 @@
 """All figures of the README and the documentation, with their commands."""
 
-from benchmarks.published.costs import costs
+from benchmarks.published.comparisons import COMPARISONS
+from benchmarks.published.comparisons import WIKI
 from benchmarks.published.figure import Figure
 from benchmarks.published.figure import Table
 from benchmarks.published.figure import printed_tables
 from benchmarks.published.figure import report_table
+from benchmarks.published.speed import SPEED
 from benchmarks.published.taught import taught_facts
 
 _RECALL = ("training.knowledge.learn", "training.knowledge.step_times")
@@ -20,10 +22,7 @@ _FORGETTING_KEEPS = (
 _CAPACITY = "docs/results/capacity.md"
 _TEACHING = "docs/results/teaching.md"
 _DECODERS = "docs/results/decoders.md"
-_PAPER = "docs/results/paper.md"
-_SPEED = "benchmarks/README.md"
 _KNOWN = "What each model knows"
-_WIKI = ("wiki.train.tokens", "wiki.valid.tokens")
 
 _WAYS = "The best learning rate of each way"
 _WIKI_RUN = (
@@ -32,14 +31,6 @@ _WIKI_RUN = (
     "--memory-learning-rate 5e-3 --memory-schedule linear --plain-steps 1500 "
     "--steps 1500 --memory-heads 4 "
 )
-_DEPTHS = {
-    "model": "model",
-    "perplexity": "perplexity",
-    "bits/byte": "bits/byte",
-    "top-1 used %": "top-1 used %",
-    "KL_u": "KL_u",
-    "KL_w": "KL_w",
-}
 _README_RECALL = {
     "model": "model",
     "parameters": "parameters",
@@ -55,37 +46,6 @@ def _known(page, name, **options):
 def _headed(page, name, heading, **options):
     return Table(page, name, report_table("report.md", heading, **options))
 
-
-# In the README and on a page of the site, from several benchmarks.
-_COSTS = tuple(
-    Table(page, "costs", costs)
-    for page in ("README.md", "docs/results/speed.md")
-)
-
-
-# They import all of keras_pkm.
-_UNUSED = ("keras_pkm.teaching", "keras_pkm.converters", "keras_pkm.callbacks")
-
-
-def _benchmark(name, arguments, contenders=(), in_costs=False, unused=_UNUSED):
-    """A script of `benchmarks/`, with its table."""
-    script = name.split("-")[0]
-    command = f"python benchmarks/{script}.py --output {{out}} {arguments}"
-    table = Table(_SPEED, name, report_table(f"{script}.md"))
-    return Figure(
-        name,
-        (command.strip(),),
-        (f"benchmarks.{script}", *contenders),
-        (table, *(_COSTS if in_costs else ())),
-        unused=unused,
-    )
-
-
-_LAYERS = (
-    "benchmarks.contenders.keras_contenders",
-    "benchmarks.contenders.torch_contenders",
-)
-_BERTS = ("benchmarks.contenders.bert_contenders",)
 
 FIGURES = (
     Figure(
@@ -211,7 +171,7 @@ FIGURES = (
                 ),
             ),
         ),
-        needs=(*_WIKI, "new.txt", "old.txt", "facts.tsv"),
+        needs=(*WIKI, "new.txt", "old.txt", "facts.tsv"),
         keeps=(
             *(f"compare/{each}" for each in _FORGETTING_KEEPS),
             "taught-*/results.json",
@@ -233,56 +193,9 @@ FIGURES = (
             Table(_DECODERS, "decoder", printed_tables("output-1.md")),
             Table(_DECODERS, "decoder-taught", printed_tables("output-2.md")),
         ),
-        needs=(*_WIKI, "facts.tsv", "old.txt"),
+        needs=(*WIKI, "facts.tsv", "old.txt"),
         keeps=("output-*.md",),
     ),
-    Figure(
-        "paper",
-        (
-            "python training/reproduce.py --out {out} "
-            "--corpus wiki.train.tokens --validation wiki.valid.tokens "
-            "--out-of-domain books.txt --glue GLUE --seeds 3 "
-            "--repeat a b c d f",
-        ),
-        (
-            *("training.reproduction.plan", "training.pretraining.train"),
-            "training.finetuning.seed",
-        ),
-        pages=(_PAPER,),
-        needs=(*_WIKI, "books.txt", "GLUE"),
-        keeps=("report.md", "report.json"),
-    ),
-    Figure(
-        "depths",
-        (
-            "python training/reproduce.py --out {out} --paper lample "
-            "--corpus wiki.train.tokens --validation wiki.valid.tokens",
-        ),
-        ("training.reproduction.plan", "training.pretraining.train"),
-        (
-            _headed(
-                _PAPER,
-                "depths",
-                "Perplexity and use of the memories (table 2)",
-                columns=_DEPTHS,
-            ),
-            _headed(_PAPER, "depths-orders", "Orders"),
-        ),
-        needs=_WIKI,
-        keeps=("report.md", "report.json", "curves.png"),
-    ),
-    _benchmark("layer-short", "--tokens 128 2048 --rounds 9", _LAYERS, True),
-    _benchmark("layer-long", "--tokens 4096 8192 --rounds 5", _LAYERS),
-    _benchmark("inference-1", "--batches 1 --rounds 15", _BERTS, True),
-    _benchmark("inference-32", "--batches 32 --rounds 5", _BERTS),
-    _benchmark(
-        "inference-portable",
-        "--batches 1 --rounds 7 --models BASE+ResM --implementation portable",
-        _BERTS,
-        in_costs=True,
-    ),
-    _benchmark("training", "--rounds 5", _BERTS, True),
-    _benchmark("monitoring", "--rounds 5", _BERTS, unused=_UNUSED[:2]),
-    _benchmark("scaling", "--rounds 9", (*_BERTS, *_LAYERS)),
-    _benchmark("formulations", ""),
+    *COMPARISONS,
+    *SPEED,
 )
