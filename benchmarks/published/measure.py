@@ -61,11 +61,13 @@ def measure(
             kept = figure.kept / path.relative_to(out)
             kept.parent.mkdir(parents=True, exist_ok=True)
             # No paths of the machine on which it was measured.
-            kept.write_bytes(
-                path.read_bytes().replace(
-                    str(out).encode(), f"docs/measured/{figure.name}".encode()
-                )
-            )
+            found = path.read_bytes()
+            for ours, theirs in (
+                (str(out), f"docs/measured/{figure.name}"),
+                (f"{ROOT}/", ""),
+            ):
+                found = found.replace(ours.encode(), theirs.encode())
+            kept.write_bytes(found)
     for name, picture in figure.pictures:
         shutil.copyfile(out / name, ROOT / picture)
 

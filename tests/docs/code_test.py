@@ -76,12 +76,10 @@ def to_run(page):
 def test_python_runs(page, tmp_path, monkeypatch):
     """The blocks of a page, one after another."""
     monkeypatch.chdir(tmp_path)
-    words = tmp_path / "wiki/best/assets/tokenizer/vocabulary.txt"
-    words.parent.mkdir(parents=True)  # of the run that results/teaching names
     letters = "abcdefghij"
-    words.write_text("\n".join(f"w{a}{b}rd" for a in letters for b in letters))
-    text = " ".join(20 * words.read_text().split())
-    (tmp_path / "wiki.train.tokens").write_text(text)  # as in a decoder's page
+    words = [f"w{a}{b}rd" for a in letters for b in letters]
+    # The text from whose words results/teaching.md makes facts.
+    (tmp_path / "wiki.train.tokens").write_text(" ".join(20 * words))
     names = {}
     for number, text in enumerate(to_run(page)):
         exec(compile(text, f"{page}, block {number}", "exec"), names)

@@ -62,7 +62,11 @@ def folder(tmp_path):
     documents = sentences(400, seed=0)
     (root / "books" / "one.txt").write_text("\n\n".join(documents))
     for seed, name in enumerate(
-        ("letters.txt", "held-out.txt", "new.txt", "train.txt", "dev.txt"), 1
+        (
+            *("letters.txt", "held-out.txt", "new.txt", "train.txt"),
+            *("dev.txt", "my.txt"),
+        ),
+        1,
     ):
         text = "\n\n".join(sentences(60, seed=seed))
         (root / name).write_text(text)

@@ -64,6 +64,7 @@ def repository(tmp_path, monkeypatch):
         "(out / 'plot.png').write_text(number)\n"
         "with open(out / 'calls', 'a') as file: file.write(number)\n"
         "print('| printed |\\n|---:|\\n| 1 |')\n"
+        "print(pathlib.Path(__file__).resolve(), out)\n"
     )
     (tmp_path / "text").write_text(REPORT)
     measured.mkdir(parents=True)
@@ -203,6 +204,9 @@ def test_figures_are_measured_once_and_written(repository, monkeypatch, capsys):
     assert "| ResM | 100.0 | 7 |\n<!-- end -->\nafter\n" in page
     kept = sorted(path.name for path in each.kept.iterdir())
     assert kept == ["output-1.md", "report.md"]
+    printed = (each.kept / "output-1.md").read_text()
+    assert printed.endswith("run.py docs/measured/models\n")
+    assert str(repository) not in printed
     table = (each.kept.parent / "README.md").read_text()
     assert "| `python run.py OUT 7` |" in table and "fresh" not in table
     # Nothing is measured twice, unless it is asked for or the code changed.

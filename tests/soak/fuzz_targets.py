@@ -15,6 +15,7 @@ from export import patch
 from export import saved_model
 from tests.soak.kill_and_resume import figures_of
 from tests.soak.kill_and_resume import md5_of_variables
+from tests.soak.stopped_run import stopped_after
 from tests.training.tiny_run import SHORT
 from tests.training.tiny_run import TINY
 from tests.training.tiny_run import md5_of_model
@@ -25,7 +26,6 @@ from training import evaluate_mlm
 from training import finetune
 from training import pretrain
 from training import teach
-from training.fitting import resumable_fit
 
 PARTS = [*TINY, *"--plain-steps 2 --checkpoint-every 1".split()]
 TUNING = (
@@ -221,26 +221,13 @@ def prepare(root: pathlib.Path):
         if code != expected:
             raise RuntimeError(f"{command.__name__} {args}: exit code {code}")
 
-    def stop_at(step):
-        class Stops(resumable_fit.StopOnSignal):
-            def on_train_batch_end(self, batch, logs=None):
-                if self.checkpoint.step == step:
-                    self.signals.received = 15
-                super().on_train_batch_end(batch, logs)
-
-        return Stops
-
     run, text = root / "run", ("--corpus", corpus)
     end(pretrain, 0, *TINY, *text, "--run-dir", run)
     tuning = (*TUNING, "--model", run, "--data", glue, "--run-dir")
     end(finetune, 0, *tuning, root / "tuned")
-    as_it_is = resumable_fit.StopOnSignal
-    try:
-        resumable_fit.StopOnSignal = stop_at(3)
+    with stopped_after(3):
         end(pretrain, 143, *PARTS, *text, "--run-dir", root / "parts")
         end(finetune, 143, *tuning, root / "tuned-parts")
-    finally:
-        resumable_fit.StopOnSignal = as_it_is
     teaching = ("--text", root / "lines.txt", "--method", "values")
     teaching += ("--steps", 2)
     end(teach, 0, "--model", run, *teaching, "--out", root / "taught")

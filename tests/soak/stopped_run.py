@@ -1,12 +1,29 @@
 """Runs that a signal stops, without a process for each of their parts."""
 
+import contextlib
 import pathlib
 import signal
+from collections.abc import Iterator
 
 import pytest
 
 from training.fitting import resumable_fit
 from training.pretrain import main
+
+
+@contextlib.contextmanager
+def stopped_after(step: int) -> Iterator[None]:
+    """Lets training end after a step, as if SIGTERM had come."""
+
+    class Stops(resumable_fit.StopOnSignal):
+        def on_train_batch_end(self, batch, logs=None):
+            if self.checkpoint.step == step:
+                self.signals.received = signal.SIGTERM
+            super().on_train_batch_end(batch, logs)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(resumable_fit, "StopOnSignal", Stops)
+        yield
 
 
 def run_whole_and_in_parts(
@@ -22,17 +39,9 @@ def run_whole_and_in_parts(
     Returns:
         The directories of both runs.
     """
-
-    class Stops(resumable_fit.StopOnSignal):
-        def on_train_batch_end(self, batch, logs=None):
-            if self.checkpoint.step == stop_after:
-                self.signals.received = signal.SIGTERM
-            super().on_train_batch_end(batch, logs)
-
     whole, parts = root / "whole", root / "parts"
     assert main([*args, "--run-dir", str(whole)]) == 0
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(resumable_fit, "StopOnSignal", Stops)
+    with stopped_after(stop_after):
         assert main([*args, "--run-dir", str(parts)]) == 128 + signal.SIGTERM
     assert not (parts / "results.json").exists()
     assert main([*args, "--run-dir", str(parts)]) == 0

@@ -176,6 +176,7 @@ def test_a_memory_too_small_to_choose_from(
     printed = capsys.readouterr().out
     left = round(3 * (1 - results["new"]["known_after"]))
     assert f"{left} of 3 are not known." in printed
+    assert "More --steps" in printed and "--method values" not in printed
     assert f"The model is in {out}." in printed
     revert = f"--model {out} --revert {out}/patch.safetensors --out reverted"
     assert f"training/teach.py {revert}" in printed

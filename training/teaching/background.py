@@ -102,10 +102,10 @@ def choose_method(importance: SlotImportance, slots: int) -> Method:
         specific = int((read_by < importance.num_batches).sum())
         if specific < slots:
             _LOGGER.warning(
-                f"Of the {len(read_by):,} slots of memory {number}, "
-                f"{len(read_by) - specific:,} are read by all text. The "
-                f"{specific:,} others are fewer than --slots {slots}, so that "
-                "--method values is used."
+                f"All values that are read are trained, as with --method "
+                f"values: {len(read_by) - specific:,} of the {len(read_by):,} "
+                f"slots of memory {number} are read by all text, which leaves "
+                f"fewer than --slots {slots} to choose from."
             )
             return "values"
     return "slots"

@@ -71,8 +71,8 @@ class TeachingRecipe:
     # and least to other text (slots); all memory values that it reads (values);
     # all weights (all); the head (head); the feed-forward networks (ffn);
     # LoRA (lora); or all weights, with examples of --keep in each batch
-    # as well (replay). Default: slots, or values for a memory that is too small
-    # to have --slots slots that are specific to any material.
+    # as well (replay). Default: slots, or values if the memories are too small
+    # to choose --slots slots in.
     method: Method | None = None
     # Update rule of the memory values: Adam, or plain gradient descent (sgd).
     rule: Rule = "adam"
@@ -86,8 +86,7 @@ class TeachingRecipe:
     # text.
     background: str | None = None
     # Maximum number of steps. Teaching ends earlier if everything is learned.
-    # Default: 200 passes over the facts, or over the text, and 1,000 steps if
-    # these are fewer.
+    # Default: 200 passes over the facts or the text, but at least 1,000 steps.
     steps: int | None = None
     # Teach this number of facts until they are known, then the next ones, with
     # at most --steps for each group. Default: all facts together, so that later

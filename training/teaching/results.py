@@ -21,7 +21,7 @@ def format_results(results: dict) -> str:
             told += f" in {len(steps):,} groups, at most {max(steps):,} each"
         parts.append(f"{told}.")
     if "new" in results:
-        parts += _what_is_not_learned(results["new"])
+        parts += _what_is_not_learned(results["new"], results["method"])
     for done in ("applied", "reverted"):
         if done in results:
             parts.append(f"{_rows_of(results[done])} were {done}.")
@@ -47,12 +47,14 @@ def _rows(title, found):
     return rows
 
 
-def _what_is_not_learned(new):
+def _what_is_not_learned(new, method):
     """Says what to do if not all of the new material was learned."""
-    advice = (
-        "More --steps or a higher --learning-rate can teach more, and so can "
-        "--method values, which may change more of what the model knew."
-    )
+    advice = "More --steps or a higher --learning-rate can teach more."
+    if method == "slots":
+        advice += (
+            " So can --method values, but it may change more of what the model "
+            "knew."
+        )
     if "facts" in new:
         left = round(new["facts"] * (1 - new["known_after"]))
         known = "A fact is known if the model gives all tokens of its value."

@@ -33,7 +33,7 @@ def teach(
         new: The material to teach.
         old: The material to keep, which is only measured; or `None`.
         steps: Maximum number of steps on a group; `None` for 200 passes over
-            it, and 1,000 steps if these are fewer.
+            it, but at least 1,000 steps.
 
     Returns:
         A dict of `"steps"`, the number of steps on each group, and the figures

@@ -9,6 +9,25 @@ from tests.training.tiny_run import ROOT
 from training.commands import missing_extra
 
 
+def run_without(package, script):
+    """Runs a script's --help where a package is not installed."""
+    code = (
+        "import runpy, sys\n"
+        f"sys.modules[{package!r}] = None\n"
+        f"sys.argv = [{script!r}, '--help']\n"
+        "sys.path.insert(0, '')\n"
+        f"runpy.run_path({script!r}, run_name='__main__')\n"
+    )
+    return subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True
+    )
+
+
+def test_teaching_needs_no_plots():
+    done = run_without("matplotlib", "training/teach.py")
+    assert done.returncode == 0 and "--facts" in done.stdout, done.stderr
+
+
 @pytest.mark.parametrize(
     ("script", "package", "extras"),
     [
@@ -17,16 +36,7 @@ from training.commands import missing_extra
     ],
 )
 def test_a_script_names_the_extra(script, package, extras):
-    code = (
-        "import runpy, sys\n"
-        f"sys.modules[{package!r}] = None\n"
-        f"sys.argv = [{script!r}, '--help']\n"
-        f"sys.path.insert(0, '')\n"
-        f"runpy.run_path({script!r}, run_name='__main__')\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True
-    )
+    done = run_without(package, script)
     name = script.split("/")[1]
     assert done.stderr == (
         f"error: {name} needs the package {package}, which is not installed: "

@@ -6,8 +6,8 @@ import pytest
 
 from keras_pkm import models
 from tests.markdown import squeezed
+from tests.soak.stopped_run import stopped_after
 from training.commands import strategy
-from training.fitting import resumable_fit
 
 MEMORY_FLAGS = (
     "--num-sub-keys 8 --memory-heads 2 --memory-top-k 4 --memory-key-dim 8"
@@ -99,17 +99,9 @@ def test_frozen_memory(finetune, presets, glue, tmp_path):
 
 
 @pytest.mark.slow
-def test_goes_on_where_it_was_stopped(finetune, glue, monkeypatch):
+def test_goes_on_where_it_was_stopped(finetune, glue):
     whole = finetune(glue, "resm", "--seeds 2", name="whole")
-
-    class Stops(resumable_fit.StopOnSignal):
-        def on_train_batch_end(self, batch, logs=None):
-            if self.checkpoint.step == 6:
-                self.signals.received = 15
-            super().on_train_batch_end(batch, logs)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(resumable_fit, "StopOnSignal", Stops)
+    with stopped_after(6):
         finetune(glue, "resm", "--seeds 2", code=143, name="parts")
     assert finetune(glue, "resm", "--seeds 2", name="parts") == whole
 
