@@ -9,29 +9,16 @@ import time
 import numpy as np
 import pytest
 
+from tests.training.reproduction.run_here import run_here
 from tests.training.tiny_run import ROOT
 from tests.training.tiny_run import write_corpus
 from tests.training.tiny_run import write_glue
-from training import finetune
-from training import pretrain
 from training import reproduce
 
 # Seventeen commands. Reports of runs that were not trained are in
 # tests/training/reproduction/report_test.py, the runner's tests in
 # tests/training/commands/run_jobs_test.py.
 pytestmark = pytest.mark.slow
-
-
-_COMMANDS = {"pretrain.py": pretrain.main, "finetune.py": finetune.main}
-
-
-def run_here(jobs, logs, at_once):
-    """Runs the jobs in this process: each of its own imports TensorFlow."""
-    for job in jobs:
-        assert all(path.exists() for path in job.needs)
-        if not job.is_done:
-            assert _COMMANDS[job.script](list(job.args)) == 0
-            assert job.is_done
 
 
 @pytest.fixture(scope="module")

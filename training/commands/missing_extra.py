@@ -5,12 +5,17 @@ Scripts import it before all other modules.
 
 import pathlib
 import sys
+from types import TracebackType
 
 # By the folder of the script.
 _EXTRAS = {"training": "training,plots", "export": "export"}
 
 
-def explain(kind, error, traceback) -> None:
+def explain(
+    kind: type[BaseException],
+    error: BaseException,
+    traceback: TracebackType | None,
+) -> None:
     """Prints an error that ends a script, as `sys.excepthook`."""
     script = pathlib.Path(sys.argv[0])
     extras = _EXTRAS.get(script.resolve().parent.name)

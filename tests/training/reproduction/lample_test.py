@@ -6,8 +6,8 @@ import pathlib
 import pytest
 
 from tests.training.reproduction.canned_comparison import write_comparison
+from tests.training.reproduction.run_here import run_here
 from tests.training.tiny_run import write_corpus
-from training import pretrain
 from training import reproduce
 from training.reproduction.numbers import collect_figures
 from training.reproduction.plan import plan_jobs
@@ -67,11 +67,6 @@ def test_mistakes(flags, message, tmp_path, capsys):
 
 @pytest.mark.slow
 def test_to_the_end(tmp_path, monkeypatch):
-    def run_here(jobs, logs, at_once):
-        for job in jobs:
-            assert all(path.exists() for path in job.needs)
-            assert pretrain.main(list(job.args)) == 0
-
     monkeypatch.setattr(reproduce, "run_jobs", run_here)
     corpus = write_corpus(tmp_path / "corpus.txt")
     args = ["--quick", "--paper", "lample", "--corpus", corpus, "--out"]
