@@ -9,6 +9,7 @@ import pytest
 import tensorflow as tf
 
 from tests.built_once import built_once
+from tests.own_collectives import use_own_collectives
 from tests.training.tiny_run import build_tiny_run
 from tests.training.tiny_run import open_tiny_run
 from training.commands.host_memory import keep_host_memory
@@ -96,6 +97,11 @@ def tiny_run(tmp_path_factory):
     """A pretraining run, which tests of later steps share; see `TinyRun`."""
     root = built_once(tmp_path_factory, "tiny-run", build_tiny_run)
     return open_tiny_run(root)
+
+
+@pytest.fixture(autouse=True)
+def own_collectives():
+    use_own_collectives()
 
 
 @pytest.fixture(scope="session")

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.own_collectives import use_own_collectives
 from training.fitting import resumable_fit
 from training.pretrain import main
 
@@ -41,8 +42,10 @@ def run_whole_and_in_parts(
     """
     whole, parts = root / "whole", root / "parts"
     assert main([*args, "--run-dir", str(whole)]) == 0
+    use_own_collectives()
     with stopped_after(stop_after):
         assert main([*args, "--run-dir", str(parts)]) == 128 + signal.SIGTERM
     assert not (parts / "results.json").exists()
+    use_own_collectives()
     assert main([*args, "--run-dir", str(parts)]) == 0
     return whole, parts
