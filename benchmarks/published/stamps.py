@@ -24,7 +24,7 @@ class Stamp:
     """
 
     date: str
-    code: str | None
+    code: str | None = None
     unaffected: str | None = None
 
     def is_fresh(self, figure: Figure) -> bool:
@@ -68,10 +68,11 @@ def stamp_unaffected(figure: Figure, reason: str) -> None:
 
 def _write(figure, new):
     stamps = {**read_stamps(), figure.name: new}
-    text = json.dumps(
-        {name: dataclasses.asdict(stamps[name]) for name in sorted(stamps)},
-        indent=2,
-    )
+    known = {
+        name: {key: value for key, value in vars(each).items() if value}
+        for name, each in sorted(stamps.items())
+    }
+    text = json.dumps(known, indent=2)
     _PATH.write_text(text + "\n", encoding="utf-8")
 
 

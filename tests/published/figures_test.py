@@ -170,6 +170,18 @@ def test_a_fingerprint_is_of_the_code_alone(repository):
     assert again() == before
     second.write_text("NUMBER = 2\n")
     assert again() != before
+    # What an error or a warning says does not count, but whether there is one.
+    several = []
+    for text in (
+        *('raise E("is 1")', 'raise E(f"must be {NUMBER}", 2)', "raise F()"),
+        *("ValueError(1)", "ValueError(2)"),
+        *('_LOGGER.warning("a")', "_LOGGER.warning(2)", '_LOGGER.info("a")'),
+    ):
+        second.write_text(f"NUMBER = 1\nif NUMBER: {text}\n")
+        several.append(again())
+    assert several[0] == several[1] and several[3] == several[4]
+    assert several[5] == several[6]
+    assert len({*several, before}) == 6
     second.write_text("NUMBER = 1\n")
     assert again() == before
     # What is not imported does not count.
