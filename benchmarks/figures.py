@@ -4,6 +4,7 @@
 python benchmarks/figures.py
 python benchmarks/figures.py --measure start --data texts
 python benchmarks/figures.py --measure stale --data texts
+python benchmarks/figures.py --unaffected start --because "Only text changed."
 """
 
 import pathlib
@@ -26,7 +27,9 @@ from benchmarks.published.pages import write_table
 from benchmarks.published.registry import FIGURES
 from benchmarks.published.stamps import read_stamps
 from benchmarks.published.stamps import stamp
+from benchmarks.published.stamps import stamp_unaffected
 from benchmarks.published.stamps import state
+from benchmarks.published.stamps import state_with_reason
 
 STALE = "stale"
 
@@ -35,6 +38,8 @@ def main(
     figures: Annotated[tuple[str, ...], tyro.conf.arg(name="measure")] = (),
     again: bool = False,
     write: bool = False,
+    unaffected: tuple[str, ...] = (),
+    because: str = "",
     data: pathlib.Path = pathlib.Path("."),
     runs: pathlib.Path = pathlib.Path("runs/figures"),
 ) -> int:
@@ -50,6 +55,9 @@ def main(
         again: With --measure, measure from the beginning.
         write: Write the tables of all figures into the pages, without
             measuring.
+        unaffected: Names of figures that a change of the code cannot have
+            changed, so that they are not stale. The list shows the reason.
+        because: The reason, for --unaffected.
         data: Folder with the texts that the commands read.
         runs: Folder for the commands' working directories.
 
@@ -57,14 +65,21 @@ def main(
         The exit code.
     """
     names = [figure.name for figure in FIGURES]
-    unknown = [name for name in figures if name not in [STALE, *names]]
-    if unknown:
-        print(
-            f"error: --measure takes {STALE} or names of figures "
-            f"({', '.join(names)}), received {', '.join(unknown)}.",
-            file=sys.stderr,
-        )
-        return 2
+    for flag, given, allowed in (
+        ("--measure", figures, [STALE, *names]),
+        ("--unaffected", unaffected, list(read_stamps())),
+    ):
+        unknown = [name for name in given if name not in allowed]
+        if unknown:
+            return _refuse(
+                f"{flag} takes {', '.join(allowed) or 'nothing yet'}, received "
+                f"{', '.join(unknown)}."
+            )
+    if bool(unaffected) != bool(because):
+        return _refuse("--unaffected and --because need each other.")
+    for figure in FIGURES:
+        if figure.name in unaffected:
+            stamp_unaffected(figure, because)
     failed = False
     for figure in FIGURES:
         stale = STALE in figures and state(figure) != "fresh"
@@ -88,6 +103,11 @@ def main(
     return 1 if failed else 0
 
 
+def _refuse(message):
+    print(f"error: {message}", file=sys.stderr)
+    return 2
+
+
 def write_tables(figure):
     """Writes a figure's tables into the pages, where they can be made."""
     for table in figure.tables:
@@ -109,7 +129,7 @@ def overview(with_state=False):
                 f"`{command.format(out='OUT')}`" for command in figure.commands
             ),
             stamps[figure.name].date if figure.name in stamps else "-",
-            state(figure),
+            state_with_reason(figure),
         ]
         for figure in FIGURES
     ]

@@ -8,12 +8,14 @@ from collections.abc import Iterable
 
 _ROOT = pathlib.Path(__file__).parents[2]
 _DIGITS = 12
+_SPEAKERS = ("Error", "_LOGGER.warning", "warnings.warn")
 
 
 def fingerprint(modules: Iterable[str], unused: Iterable[str] = ()) -> str:
     """Returns a hash of modules, and of all of the project that they import.
 
-    Comments, docstrings and formatting do not change it.
+    Comments, docstrings, formatting, and what errors and warnings say do not
+    change it.
 
     Args:
         modules: Dotted names, such as `"training.knowledge.learn"`.
@@ -38,9 +40,15 @@ def fingerprint(modules: Iterable[str], unused: Iterable[str] = ()) -> str:
 
 @functools.cache
 def _code(name):
-    """The code of a module, without comments and docstrings."""
+    """The code of a module, without comments, docstrings and messages."""
     tree = _tree(name)
     for node in ast.walk(tree):
+        said = node.exc if isinstance(node, ast.Raise) else node
+        if isinstance(said, ast.Call) and (
+            isinstance(node, ast.Raise)
+            or ast.unparse(said.func).endswith(_SPEAKERS)
+        ):
+            said.args, said.keywords = [], []
         body = getattr(node, "body", None)
         if not isinstance(body, list):
             continue

@@ -19,10 +19,13 @@ class Stamp:
         date: The day, as YYYY-MM-DD.
         code: The fingerprint of the code that was measured, or None where it is
             not known.
+        unaffected: Why this is the fingerprint of later code, which cannot
+            have changed the figures, or None.
     """
 
     date: str
-    code: str | None
+    code: str | None = None
+    unaffected: str | None = None
 
     def is_fresh(self, figure: Figure) -> bool:
         """Whether the code has not changed since."""
@@ -44,12 +47,32 @@ def stamp(figure: Figure, code: str) -> None:
         figure: What was measured.
         code: The fingerprint of the code when the commands were started.
     """
-    stamps = read_stamps()
-    stamps[figure.name] = Stamp(datetime.date.today().isoformat(), code)
-    text = json.dumps(
-        {name: dataclasses.asdict(stamps[name]) for name in sorted(stamps)},
-        indent=2,
-    )
+    _write(figure, Stamp(datetime.date.today().isoformat(), code))
+
+
+def stamp_unaffected(figure: Figure, reason: str) -> None:
+    """Notes that changes of the code cannot have changed figures.
+
+    Args:
+        figure: What was measured.
+        reason: Why the changes cannot have changed it.
+
+    Raises:
+        ValueError: it was not measured.
+    """
+    found = read_stamps().get(figure.name)
+    if found is None:
+        raise ValueError(f"{figure.name} was not measured.")
+    _write(figure, Stamp(found.date, figure.code, reason))
+
+
+def _write(figure, new):
+    stamps = {**read_stamps(), figure.name: new}
+    known = {
+        name: {key: value for key, value in vars(each).items() if value}
+        for name, each in sorted(stamps.items())
+    }
+    text = json.dumps(known, indent=2)
     _PATH.write_text(text + "\n", encoding="utf-8")
 
 
@@ -59,6 +82,14 @@ def state(figure: Figure) -> str:
     if found is None:
         return "not measured"
     return "fresh" if found.is_fresh(figure) else "the code has changed"
+
+
+def state_with_reason(figure: Figure) -> str:
+    """Returns the state, and why figures of other code are fresh."""
+    found, now = read_stamps().get(figure.name), state(figure)
+    if found is None or found.unaffected is None or now != "fresh":
+        return now
+    return f"{now}: {found.unaffected}"
 
 
 def warning(name: str) -> str | None:

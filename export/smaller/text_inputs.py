@@ -33,7 +33,8 @@ def read_lines(paths: Sequence[str]) -> list[str]:
             ) from error
     if not lines:
         raise UserError(
-            f"text files must hold text, received {', '.join(paths)} with none"
+            f"text files must contain text, received {', '.join(paths)} "
+            "with none"
         )
     return lines
 

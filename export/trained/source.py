@@ -80,7 +80,7 @@ class Source:
         if not issubclass(task, kind):
             raise UserError(
                 f"--what {title} needs a model with that head, but "
-                f"'{self.path}' holds a {task.__name__}: train one, or pass "
+                f"'{self.path}' contains a {task.__name__}: train one, or pass "
                 "another --what"
             )
         return self._load(task.from_preset)

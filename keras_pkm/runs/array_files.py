@@ -42,6 +42,6 @@ def read_arrays(path: pathlib.Path) -> dict[str, np.ndarray]:
         zlib.error,
     ) as error:
         raise ValueError(
-            f"'{path}' must hold arrays, as numpy writes them, but cannot be "
-            f"read ({error}): put back a copy of it, or remove it"
+            f"'{path}' must contain arrays, as numpy writes them, but cannot "
+            f"be read ({error}): put back a copy of it, or remove it"
         ) from error

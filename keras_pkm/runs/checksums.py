@@ -71,7 +71,7 @@ def find_change(path: str | os.PathLike[str]) -> str | None:
     try:
         sums = _read(path)
     except ValueError:
-        return f"{own_name} holds no checksums"
+        return f"{own_name} has no checksums"
     for name, expected in sums.items():
         if change := _change_of(os.path.join(folder, name), expected):
             return f"{name} {change}"
@@ -116,7 +116,7 @@ def _find_change_below(
         try:
             sums = _read(checksums)
         except ValueError:
-            return checksums, f"{CHECKSUMS} holds no checksums"
+            return checksums, f"{CHECKSUMS} has no checksums"
         for each, expected in sums.items():
             if each != name and not each.startswith(f"{name}/"):
                 continue

@@ -230,9 +230,9 @@ class RunDirectory:
 
     def _taken(self, what: str) -> UserError:
         return UserError(
-            f"--run-dir must be new, empty, or hold an unfinished run of the "
-            f"same recipe, but '{self.root}' holds {what}: pass another one, "
-            "or move it away"
+            f"--run-dir must be new, empty, or contain an unfinished run of "
+            f"the same recipe, but '{self.root}' contains {what}: pass another "
+            "one, or move it away"
         )
 
     @contextlib.contextmanager

@@ -76,7 +76,7 @@ def test_refused(exports, text, tmp_path, capsys):
             f"{tmp_path} --text {text}",
             "is not the directory of an exported model",
         ),
-        (f"{exports / 'mlm'} --text {empty}", "must hold text"),
+        (f"{exports / 'mlm'} --text {empty}", "must contain text"),
         (f"{exports / 'mlm'} --text no.txt", "'no.txt' is not (No such"),
     ):
         assert memory_usage.main(f"--model {args}".split()) == 2

@@ -170,6 +170,18 @@ def test_a_fingerprint_is_of_the_code_alone(repository):
     assert again() == before
     second.write_text("NUMBER = 2\n")
     assert again() != before
+    # What an error or a warning says does not count, but whether there is one.
+    several = []
+    for text in (
+        *('raise E("is 1")', 'raise E(f"must be {NUMBER}", 2)', "raise F()"),
+        *("ValueError(1)", "ValueError(2)"),
+        *('_LOGGER.warning("a")', "_LOGGER.warning(2)", '_LOGGER.info("a")'),
+    ):
+        second.write_text(f"NUMBER = 1\nif NUMBER: {text}\n")
+        several.append(again())
+    assert several[0] == several[1] and several[3] == several[4]
+    assert several[5] == several[6]
+    assert len({*several, before}) == 6
     second.write_text("NUMBER = 1\n")
     assert again() == before
     # What is not imported does not count.
@@ -230,6 +242,37 @@ def test_figures_are_measured_once_and_written(repository, monkeypatch, capsys):
     assert stamps.warning("models") is None
 
 
+def test_a_change_that_cannot_matter_keeps_figures(
+    repository, monkeypatch, capsys
+):
+    each = a_figure()
+    monkeypatch.setattr(figures, "FIGURES", (each,))
+    monkeypatch.setattr(stamps, "FIGURES", (each,))
+    places = {"data": repository, "runs": repository / "runs"}
+    kept = {"unaffected": ("models",), "because": "Only a message changed."}
+    assert figures.main(**kept) == 2
+    assert "takes nothing yet, received models" in capsys.readouterr().err
+    figures.main(("models",), **places)
+    (repository / "code" / "second.py").write_text("NUMBER = 2\n")
+    fingerprint_module._code.cache_clear()
+    assert "has changed since" in stamps.warning("models")
+    before = stamps.read_stamps()["models"]
+    for flags in ({"unaffected": ("models",)}, {"because": "So."}):
+        assert figures.main(**flags) == 2
+        assert "need each other" in capsys.readouterr().err
+    assert stamps.read_stamps()["models"] == before
+    assert figures.main(**kept) == 0
+    assert "| fresh: Only a message changed. |" in capsys.readouterr().out
+    assert stamps.warning("models") is None
+    assert stamps.read_stamps()["models"].date == before.date
+    # The next change is judged anew.
+    (repository / "code" / "second.py").write_text("NUMBER = 3\n")
+    fingerprint_module._code.cache_clear()
+    figures.main(**places)
+    out = capsys.readouterr().out
+    assert "the code has changed" in out and "Only a message" not in out
+
+
 def test_what_is_missing_or_fails_is_named(repository, monkeypatch, capsys):
     each = a_figure()
     places = {"data": repository, "runs": repository / "runs"}
@@ -242,7 +285,7 @@ def test_what_is_missing_or_fails_is_named(repository, monkeypatch, capsys):
     assert "ended with exit code 2" in capsys.readouterr().err
     assert stamps.read_stamps() == {}
     assert figures.main(("other",)) == 2
-    assert "(models), received other" in capsys.readouterr().err
+    assert "takes stale, models, received other" in capsys.readouterr().err
     (repository / "page.md").write_text("no markers\n")
     with pytest.raises(ValueError, match="it has them 0 times"):
         pages.write_table(each.tables[0], "text")

@@ -50,7 +50,7 @@ def test_check(tmp_path):
     (tmp_path / ".recipe.json.0123abcd.partial").write_text("{")
     RunDirectory(tmp_path).check(recipe)
     (tmp_path / "notes.txt").write_text("mine")
-    with pytest.raises(UserError, match="holds other files"):
+    with pytest.raises(UserError, match="contains other files"):
         RunDirectory(tmp_path).check(recipe)
     with pytest.raises(UserError, match="--run-dir must be a directory"):
         RunDirectory(tmp_path / "notes.txt").check(recipe)
@@ -78,7 +78,7 @@ def test_check_of_a_directory_that_holds_a_run(tmp_path):
     with pytest.raises(UserError, match="--resume would continue"):
         run.check(dataclasses.replace(recipe, resume=False))
     run.results.write_text("{}")
-    with pytest.raises(UserError, match="holds a finished run"):
+    with pytest.raises(UserError, match="contains a finished run"):
         run.check(recipe)
     run.results.unlink()
     run.recipe.write_text("{")

@@ -118,7 +118,7 @@ def test_refuses_a_run_directory_that_holds_a_finished_run(tiny_run, capsys):
     run_dir = tiny_run.path
     before = {path: path.stat().st_mtime_ns for path in run_dir.rglob("*")}
     assert main(["--run-dir", str(run_dir), *TINY]) == 2
-    assert f"'{run_dir}' holds a finished run" in capsys.readouterr().err
+    assert f"'{run_dir}' contains a finished run" in capsys.readouterr().err
     after = {path: path.stat().st_mtime_ns for path in run_dir.rglob("*")}
     assert before == after
 

@@ -29,7 +29,7 @@ class TinyRun:
     """A finished run of both stages, on two devices in mixed precision.
 
     Attributes:
-        root: The directory that holds all of it.
+        root: The directory of all of it.
         stdout: What the command printed.
         stderr: Its messages.
     """

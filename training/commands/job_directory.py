@@ -63,6 +63,6 @@ class JobDirectory:
 
     def _taken(self, what):
         return UserError(
-            f"--out must be new, empty, or hold this comparison, but "
-            f"'{self.root}' holds {what}: pass another one"
+            f"--out must be new, empty, or contain this comparison, but "
+            f"'{self.root}' contains {what}: pass another one"
         )

@@ -50,7 +50,7 @@ def read_fact_file(path: pathlib.Path, flag: str = "--facts") -> list[Fact]:
                 f"here, and {earlier.value!r} in {earlier.place}"
             )
     if not facts:
-        raise UserError(f"{path} must hold facts, but has none")
+        raise UserError(f"{path} must contain facts, but has none")
     return list(facts.values())
 
 

@@ -47,7 +47,7 @@ class RecallRecipe:
     # The facts to learn: a number of random facts; unicode for the names of
     # Unicode's characters; or a TSV file with the columns subject, relation and
     # value.
-    facts: str = "24000"
+    facts: str = "48000"
     # Number of different values of random facts.
     values: int = 1024
     # Number of relations of each subject of random facts.

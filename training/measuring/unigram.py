@@ -54,6 +54,6 @@ def unigram_perplexity(
         total_weight += np.sum(weights)
     if not total_weight:
         raise ValueError(
-            "`held_out_batches` must hold a masked position. Received none"
+            "`held_out_batches` must contain a masked position. Received none"
         )
     return float(np.exp(total / total_weight))

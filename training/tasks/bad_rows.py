@@ -58,10 +58,10 @@ class BadRows:
         """
         of_this_file = [row for row in self.rows if str(row.path) == str(path)]
         if not of_this_file:
-            return UserError(f"{path} must hold {what}, but has none")
+            return UserError(f"{path} must contain {what}, but has none")
         return UserError(
-            f"{path} must hold {what}, but all {len(of_this_file):,} were left "
-            f"out by --skip-bad-rows, the first as: {of_this_file[0]}"
+            f"{path} must contain {what}, but all {len(of_this_file):,} were "
+            f"left out by --skip-bad-rows, the first as: {of_this_file[0]}"
         )
 
     def report(self, shown: int = 20) -> str:

@@ -127,8 +127,8 @@ def make_windows(
         )
     if not parts:
         raise UserError(
-            f"{path} must hold a question that leaves room for its paragraph "
-            f"in {sizes.sequence_length} tokens, but has none: raise "
+            f"{path} must contain a question that leaves room for its "
+            f"paragraph in {sizes.sequence_length} tokens, but has none: raise "
             "--sequence-length"
         )
     return Windows.concatenate(parts)

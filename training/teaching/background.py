@@ -42,7 +42,7 @@ def check_background(model: str, background: str | None) -> None:
     ):
         raise UserError(
             "--method slots needs text that the model was trained on, but "
-            f"'{run.root}' holds none: pass --background TEXT, or --method "
+            f"'{run.root}' contains none: pass --background TEXT, or --method "
             "values"
         )
 

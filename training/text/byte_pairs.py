@@ -105,7 +105,7 @@ def train_byte_pairs(
     least = len(alphabet) + len(special)
     if size < least:
         raise UserError(
-            f"the vocabulary must hold at least all bytes, {least} tokens, "
+            f"the vocabulary must contain at least all bytes, {least} tokens, "
             f"received size {size}: raise the size"
         )
     tokenizer = Tokenizer(models.BPE())

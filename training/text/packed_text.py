@@ -64,8 +64,8 @@ def tokenize_and_pack(
             size = file.tell()
         if not size:
             raise UserError(
-                f"the corpus ({progress_label or path}) must hold a token, "
-                "but holds none: pass more text, or change the held-out share"
+                f"the corpus ({progress_label or path}) must contain a token, "
+                "but has none: pass more text, or change the held-out share"
             )
     return open_packed(path, sequence_length, tokenizer.vocabulary_size())
 
@@ -97,7 +97,7 @@ def open_packed(
                 raise ValueError(f"an id out of range after row {first:,}")
     except (OSError, ValueError) as error:
         raise UserError(
-            f"'{path}' must hold rows of {sequence_length} ids from 0 to "
+            f"'{path}' must contain rows of {sequence_length} ids from 0 to "
             f"{vocabulary_size - 1:,}, but has {error}: put back a copy of it, "
             "or start over with another --run-dir"
         ) from error

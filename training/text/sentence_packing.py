@@ -35,7 +35,7 @@ def pack_sentences(
     room = sequence_length - 2
     if room < 1:
         raise ValueError(
-            "`sequence_length` must be at least 3, to hold [CLS], a token and "
+            "`sequence_length` must be at least 3, for [CLS], a token and "
             f"[SEP]. Received: sequence_length={sequence_length}"
         )
     packed = []

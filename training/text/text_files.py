@@ -116,7 +116,7 @@ def _find_unreadable(path: str) -> tuple[int, int]:
     unreadable += rest
     if not has_text:
         raise UserError(
-            f"the corpus file {path!r} must hold text, but is empty or only "
+            f"the corpus file {path!r} must contain text, but is empty or only "
             f"white space ({size} bytes): remove it from the corpus"
         )
     if unreadable > _UNREADABLE_SHARE * size:

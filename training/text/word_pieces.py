@@ -46,13 +46,13 @@ def load_vocabulary(path: str) -> list[str]:
     missing = [token for token in SPECIAL_TOKENS if token not in tokens]
     if missing:
         raise UserError(
-            f"the vocabulary {path!r} must hold {' '.join(SPECIAL_TOKENS)}, "
+            f"the vocabulary {path!r} must contain {' '.join(SPECIAL_TOKENS)}, "
             f"but lacks {' '.join(missing)}: add a line for each"
         )
     twice = [token for token, count in Counter(tokens).items() if count > 1]
     if twice:
         raise UserError(
-            f"the vocabulary {path!r} must hold each token once, but holds "
+            f"the vocabulary {path!r} must contain each token once, but has "
             f"{len(twice)} more than once, {twice[0]!r} first: remove the "
             "second line of each"
         )
@@ -105,7 +105,7 @@ def train_vocabulary(
     reserved = [*SPECIAL_TOKENS, *alphabet, *pieces]
     if len(reserved) > size:
         raise UserError(
-            f"the vocabulary must hold at least the corpus's characters, "
+            f"the vocabulary must contain at least the corpus's characters, "
             f"{len(reserved)} tokens, received size {size}: raise the size"
         )
     tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))

@@ -21,7 +21,7 @@ ROWS, LENGTH = 10, 16
 
 @pytest.fixture(scope="module")
 def packed():
-    """Row i holds the ids 10i + 10 to 10i + 19, and three of padding."""
+    """Row i has the ids 10i + 10 to 10i + 19, and three of padding."""
     rows = np.zeros((ROWS, LENGTH), np.int32)
     rows[:, 0] = 2
     rows[:, 1:11] = 10 + np.arange(100).reshape(ROWS, 10)

@@ -34,7 +34,7 @@ def test_facts(tmp_path, header):
             "in .*line 3",
         ),
         (b"a\tb\tc\n\xff\tb\tc\n", r"line 2: facts must be UTF-8.*xff"),
-        ("\n\n", "must hold facts, but has none"),
+        ("\n\n", "must contain facts, but has none"),
     ],
 )
 def test_mistakes(tmp_path, text, message):

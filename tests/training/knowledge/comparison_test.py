@@ -38,9 +38,9 @@ def recipe_of(flags=""):
 def test_the_default_has_one_trial_of_each():
     recipe = recipe_of()
     assert [trial.name for trial in main_trials(recipe)] == [
-        "plain-24000-facts-seed-0",
-        "wide-time-24000-facts-seed-0",
-        "resm-24000-facts-256-sub-keys-seed-0",
+        "plain-48000-facts-seed-0",
+        "wide-time-48000-facts-seed-0",
+        "resm-48000-facts-256-sub-keys-seed-0",
     ]
     assert recipe.out == pathlib.Path("somewhere")
 

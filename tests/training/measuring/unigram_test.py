@@ -31,5 +31,5 @@ def test_no_text_is_uniform():
 
 def test_nothing_masked():
     batches = [(None, np.array([[0]]), np.array([[0.0]]))]
-    with pytest.raises(ValueError, match="must hold a masked position"):
+    with pytest.raises(ValueError, match="must contain a masked position"):
         unigram_perplexity(count_tokens(TRAIN, 8), batches, SPECIAL)

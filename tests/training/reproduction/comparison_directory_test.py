@@ -38,7 +38,7 @@ def test_other_files_are_refused(recipe, capsys):
     recipe.out.mkdir()
     (recipe.out / "notes.txt").touch()
     assert reproduce.main(["--out", str(recipe.out)]) == 2
-    assert "holds other files" in capsys.readouterr().err
+    assert "contains other files" in capsys.readouterr().err
     assert [path.name for path in recipe.out.iterdir()] == ["notes.txt"]
 
 

@@ -81,7 +81,7 @@ def test_quotes_carriage_returns_and_a_byte_order_mark(tmp_path):
     [
         ("", "line 1: the header must name sentence label, received"),
         ("text\tlabel\na\t1\n", "line 1: the header must name sentence, "),
-        ("sentence\tlabel\n", "must hold examples, but has none"),
+        ("sentence\tlabel\n", "must contain examples, but has none"),
         ("sentence\tlabel\na\t1\nb\t2\n", "line 3: label must be one of 0 1"),
         ("sentence\tlabel\na\t\n", "line 2: label must be one of.*received ''"),
         ("sentence\tlabel\na\n", "line 2: a row must have 2 columns, rec.* 1"),

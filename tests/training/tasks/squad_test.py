@@ -73,7 +73,7 @@ def test_faulty_questions(tmp_path, faulty, message):
         ('{"version": "1.1"}', "an object with the entry 'data'"),
         ('{"data": {}}', "'data' must be a list"),
         ("[" * 100_000, "layout .maximum recursion depth exceeded"),
-        ('{"data": []}', "must hold questions, but has none"),
+        ('{"data": []}', "must contain questions, but has none"),
         ('{"data": [{"title": "a"}]}', "article 1: .* the entry 'paragraphs'"),
         (
             '{"data": [{"paragraphs": [{"context": "a", "qas": [1]}]}]}',

@@ -73,7 +73,7 @@ def test_a_long_line(tokenizer, tmp_path):
 
 def test_no_token(tokenizer, tmp_path):
     path = tmp_path / "packed.bin"
-    with pytest.raises(UserError, match=r"\(Held out\) must hold a token"):
+    with pytest.raises(UserError, match=r"\(Held out\) must contain a token"):
         tokenize_and_pack(["", "\n"], tokenizer, 16, path, "Held out")
     assert not os.listdir(tmp_path)
 

@@ -90,7 +90,7 @@ def test_any_text(lines, tokenizer, tmp_path):
     try:
         documents, rows = pack("\n".join(lines), tokenizer, path)
     except UserError as error:
-        assert "must hold a token" in str(error)
+        assert "must contain a token" in str(error)
         return
 
     # All tokens, in order, and no other: each line tokenized as a whole.
