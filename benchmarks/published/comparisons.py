@@ -27,6 +27,8 @@ _USE = {
     "KL_u (paper)": "KL_u (paper)",
     "KL_w (paper)": "KL_w (paper)",
 }
+#: Models without memory.
+_PLAIN = ("a BERT", "b BERT, as many steps longer")
 _DEPTHS = {
     "model": "model",
     "perplexity": "perplexity",
@@ -37,9 +39,9 @@ _DEPTHS = {
 }
 
 
-def _compared(name, heading, columns=None):
+def _compared(name, heading, columns=None, without=()):
     file = "comparison/report.md"
-    return Table(_PAPER, name, report_table(file, heading, columns))
+    return Table(_PAPER, name, report_table(file, heading, columns, without))
 
 
 COMPARISONS = (
@@ -63,7 +65,7 @@ COMPARISONS = (
         ),
         (
             _compared("paper-perplexity", _TABLE_2, _PERPLEXITY),
-            _compared("paper-use", _TABLE_2, _USE),
+            _compared("paper-use", _TABLE_2, _USE, without=_PLAIN),
             _compared("paper-orders", "Orders"),
             _compared("paper-tasks", "Fine-tuning (tables 4 and 5)"),
         ),
