@@ -8,7 +8,8 @@ from collections.abc import Iterable
 
 _ROOT = pathlib.Path(__file__).parents[2]
 _DIGITS = 12
-_SPEAKERS = ("Error", "_LOGGER.warning", "warnings.warn")
+# What is called with a message, whether it is raised or returned.
+_MESSAGES = ("Error", "_LOGGER.warning", "warnings.warn")
 
 
 def fingerprint(modules: Iterable[str], unused: Iterable[str] = ()) -> str:
@@ -43,12 +44,10 @@ def _code(name):
     """The code of a module, without comments, docstrings and messages."""
     tree = _tree(name)
     for node in ast.walk(tree):
-        said = node.exc if isinstance(node, ast.Raise) else node
-        if isinstance(said, ast.Call) and (
-            isinstance(node, ast.Raise)
-            or ast.unparse(said.func).endswith(_SPEAKERS)
-        ):
-            said.args, said.keywords = [], []
+        if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
+            node.exc.args, node.exc.keywords = [], []
+        if isinstance(node, ast.Call) and _has_message(node):
+            node.args, node.keywords = [], []
         body = getattr(node, "body", None)
         if not isinstance(body, list):
             continue
@@ -56,6 +55,10 @@ def _code(name):
         kept = [each for each in body if not _is_string(each)]
         node.body = kept or [ast.Pass()]
     return ast.unparse(tree)
+
+
+def _has_message(call):
+    return ast.unparse(call.func).endswith(_MESSAGES)
 
 
 def _is_string(node):
