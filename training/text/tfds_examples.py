@@ -47,8 +47,8 @@ def load_tfds(
         raise UserError(
             f"{what} must be a data set that is prepared {where} or can be "
             f"downloaded, but tfds says: {reason}: prepare it with `tfds build "
-            f"{name}` where there is a network, then pass its folder as the "
-            "data dir"
+            f"{name}` where there is a network, then pass its folder as "
+            "--data-dir, or pass files of your own"
         ) from error
 
 
