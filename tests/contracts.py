@@ -14,10 +14,11 @@ def fresh_rng():
 
 
 def fixed_rng():
-    """The same numbers in each run, where two computations round differently.
+    """The same numbers in each run, for tests that compare up to rounding.
 
-    Of two slots with almost the same score either may then be the last of the
-    top k. About two in ten thousand tiny batches have such a pair.
+    If the scores of two slots differ by no more than that, either of them may
+    be the last of the top k. About two in ten thousand tiny batches have such
+    slots.
     """
     return np.random.default_rng(0)
 
