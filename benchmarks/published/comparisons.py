@@ -60,10 +60,6 @@ COMPARISONS = (
             ),
         ),
         (
-            *("training.reproduction.plan", "training.pretraining.train"),
-            *("training.finetuning.seed", "training.analysis.analyze"),
-        ),
-        (
             _compared("paper-perplexity", _TABLE_2, _PERPLEXITY),
             _compared("paper-use", _TABLE_2, _USE, without=_PLAIN),
             _compared("paper-orders", "Orders"),
@@ -85,7 +81,6 @@ COMPARISONS = (
             "python training/reproduce.py --out {out} --paper lample "
             "--corpus wiki.train.tokens --validation wiki.valid.tokens",
         ),
-        ("training.reproduction.plan", "training.pretraining.train"),
         (
             Table(
                 _PAPER, "depths", report_table("report.md", _TABLE_2, _DEPTHS)

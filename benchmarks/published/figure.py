@@ -1,11 +1,9 @@
-"""What a published figure is: commands, the code that they measure, tables."""
+"""What a published figure is: its commands and its tables."""
 
 import dataclasses
 import pathlib
 import re
 from collections.abc import Callable
-
-from benchmarks.published.fingerprint import fingerprint
 
 ROOT = pathlib.Path(__file__).parents[2]
 MEASURED = ROOT / "docs" / "measured"
@@ -35,11 +33,8 @@ class Figure:
         name: The name of its directory in `docs/measured/`.
         commands: The commands, as they stand on the pages. `{out}` stands for
             the directory that they write.
-        measures: The modules whose code the figures depend on, with all that
-            these import.
         tables: The tables that are written from the results.
         pages: Pages with further figures of these commands, in text.
-        unused: Packages that these import, but that the commands do not use.
         needs: Files that the commands read from the data folder.
         keeps: Patterns of the files that are kept in `docs/measured/`.
         pictures: Pictures: what the commands call them, and where the pages
@@ -48,18 +43,11 @@ class Figure:
 
     name: str
     commands: tuple[str, ...]
-    measures: tuple[str, ...]
     tables: tuple[Table, ...] = ()
     pages: tuple[str, ...] = ()
-    unused: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
     keeps: tuple[str, ...] = ("*.md", "*.json")
     pictures: tuple[tuple[str, str], ...] = ()
-
-    @property
-    def code(self) -> str:
-        """The fingerprint of the code that the figures depend on."""
-        return fingerprint(self.measures, self.unused)
 
     @property
     def kept(self) -> pathlib.Path:

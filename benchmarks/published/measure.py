@@ -8,24 +8,28 @@ import sys
 
 from benchmarks.published.figure import ROOT
 from benchmarks.published.figure import Figure
-from benchmarks.published.stamps import state
 
 # What a command printed, and the mark that it has ended.
 _OUTPUT = "output-{}.md"
-# The fingerprint of the code with which the measurement began.
-_CODE = ".code"
+# The commit with which the measurement began.
+_COMMIT = ".commit"
 
 
 def measure(
-    figure: Figure, data: pathlib.Path, runs: pathlib.Path, again: bool
+    figure: Figure,
+    commit: str,
+    data: pathlib.Path,
+    runs: pathlib.Path,
+    again: bool,
 ) -> None:
     """Runs the commands that have not ended yet, and copies what they found.
 
-    What was found with the same code is where the commands start, so that they
-    only do what is missing. Once the code has changed, they start again.
+    A measurement that was stopped goes on. Once the code has changed, it starts
+    again.
 
     Args:
         figure: The figure.
+        commit: The commit whose code is measured.
         data: The folder in which the commands run, with the files they need.
         runs: The folder of the figures' working directories.
         again: Whether to measure everything again.
@@ -41,15 +45,12 @@ def measure(
         )
     out = runs.resolve() / figure.name
     # Beside it: commands want a directory that is empty or their own.
-    mark = out.with_suffix(_CODE)
-    code = figure.code
-    begun = mark.exists() and mark.read_text(encoding="utf-8") == code
+    mark = out.with_suffix(_COMMIT)
+    begun = mark.exists() and mark.read_text(encoding="utf-8") == commit
     if again or not begun:
         shutil.rmtree(out, ignore_errors=True)
-        if not again and state(figure) == "fresh" and figure.kept.exists():
-            shutil.copytree(figure.kept, out)
     out.mkdir(parents=True, exist_ok=True)
-    mark.write_text(code, encoding="utf-8")
+    mark.write_text(commit, encoding="utf-8")
     for number, command in enumerate(figure.commands, start=1):
         output = out / _OUTPUT.format(number)
         if not output.exists():

@@ -9,12 +9,10 @@ from benchmarks.published.figure import report_table
 from benchmarks.published.speed import SPEED
 from benchmarks.published.taught import taught_facts
 
-_RECALL = ("training.knowledge.learn", "training.knowledge.step_times")
 _RECALL_KEEPS = (
     *("report.md", "report.json", "recall.json", "*step-times.json"),
     *("rates/*.json", "trials/*.json", "sweep/*.json", "*.png"),
 )
-_FORGETTING = ("training.forgetting.trial",)
 _FORGETTING_KEEPS = (
     *("report.md", "report.json", "forgetting.json", "forgetting.png"),
     *("forgetting.svg", "bases/*.json", "trials/*.json"),
@@ -54,7 +52,6 @@ FIGURES = (
             "python training/pretrain.py --strategy mirrored "
             "--run-dir {out}/run",
         ),
-        ("training.pretraining.train",),
         (
             Table("README.md", "start", report_table("output-1.md")),
             Table("docs/index.md", "start", printed_tables("output-1.md")),
@@ -64,7 +61,6 @@ FIGURES = (
     Figure(
         "recall",
         ("python training/recall.py --full --sweep facts --out {out}",),
-        _RECALL,
         (
             _known(
                 "README.md",
@@ -91,14 +87,12 @@ FIGURES = (
     Figure(
         "recall-minutes",
         ("python training/recall.py --out {out}",),
-        _RECALL,
         (_known(_CAPACITY, "minutes"),),
         keeps=_RECALL_KEEPS,
     ),
     Figure(
         "recall-causal",
         ("python training/recall.py --objective causal --out {out}",),
-        _RECALL,
         (_known(_DECODERS, "causal"),),
         keeps=_RECALL_KEEPS,
     ),
@@ -108,7 +102,6 @@ FIGURES = (
             "python training/recall.py --out {out} --contenders resm "
             "--learning-rates 2e-3 --memory-learning-rates 1e-3 1e-2 3e-2",
         ),
-        _RECALL,
         (_headed(_CAPACITY, "rates", "Learning rates that were tried"),),
         keeps=_RECALL_KEEPS,
     ),
@@ -118,14 +111,12 @@ FIGURES = (
             "python training/recall.py --out {out} --facts unicode "
             "--seconds 600 --processes 1",
         ),
-        _RECALL,
         (_known(_CAPACITY, "unicode"),),
         keeps=_RECALL_KEEPS,
     ),
     Figure(
         "forgetting",
         ("python training/teach.py --compare --seeds 3 --out {out}",),
-        _FORGETTING,
         (_headed(_TEACHING, "forgetting", _WAYS),),
         pages=("README.md", "docs/index.md"),
         keeps=_FORGETTING_KEEPS,
@@ -148,10 +139,6 @@ FIGURES = (
                     ("all", " --method all"),
                 )
             ),
-        ),
-        (
-            *("training.pretraining.train", *_FORGETTING),
-            "training.teaching.taught_run",
         ),
         (
             Table(
@@ -184,10 +171,6 @@ FIGURES = (
             "--memory-layers 2 4 --num-sub-keys 128 --run-dir {out}/gpt2",
             "python training/teach.py --model {out}/gpt2 --facts facts.tsv "
             "--keep old.txt --out {out}/taught",
-        ),
-        (
-            *("training.pretraining.train", "training.teaching.teach"),
-            "training.teaching.recipe",
         ),
         (
             Table(_DECODERS, "decoder", printed_tables("output-1.md")),

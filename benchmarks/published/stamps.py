@@ -1,35 +1,32 @@
-"""When figures were measured, and with which code."""
+"""When figures were measured, with which commit, and on which machine."""
 
 import dataclasses
 import datetime
 import json
+import subprocess
 
 from benchmarks.published.figure import MEASURED
+from benchmarks.published.figure import ROOT
 from benchmarks.published.figure import Figure
 from benchmarks.published.registry import FIGURES
 
 _PATH = MEASURED / "stamps.json"
+_CODE = ("keras_pkm", "training", "export", "benchmarks", "setup.cfg")
 
 
 @dataclasses.dataclass(frozen=True)
 class Stamp:
-    """When figures were measured, and with which code.
+    """When figures were measured, with which commit, and on which machine.
 
     Attributes:
         date: The day, as YYYY-MM-DD.
-        code: The fingerprint of the code that was measured, or None where it is
-            not known.
-        unaffected: Why this is the fingerprint of later code, which cannot
-            have changed the figures, or None.
+        commit: The commit whose code was measured.
+        machine: The processor or accelerator.
     """
 
     date: str
-    code: str | None = None
-    unaffected: str | None = None
-
-    def is_fresh(self, figure: Figure) -> bool:
-        """Whether the code has not changed since."""
-        return self.code == figure.code
+    commit: str
+    machine: str
 
 
 def read_stamps() -> dict[str, Stamp]:
@@ -40,72 +37,74 @@ def read_stamps() -> dict[str, Stamp]:
     return {name: Stamp(**each) for name, each in found.items()}
 
 
-def stamp(figure: Figure, code: str) -> None:
-    """Notes that figures were measured today.
+def stamp(figure: Figure, commit: str) -> None:
+    """Notes that figures were measured today, on this machine.
 
     Args:
         figure: What was measured.
-        code: The fingerprint of the code when the commands were started.
+        commit: The commit whose code was measured.
     """
-    _write(figure, Stamp(datetime.date.today().isoformat(), code))
+    # The site is built without the packages that this needs.
+    from benchmarks.timing.report import machine
 
-
-def stamp_unaffected(figure: Figure, reason: str) -> None:
-    """Notes that changes of the code cannot have changed figures.
-
-    Args:
-        figure: What was measured before.
-        reason: Why the changes cannot have changed it.
-    """
-    date = read_stamps()[figure.name].date
-    _write(figure, Stamp(date, figure.code, reason))
-
-
-def _write(figure, new):
+    here = machine()
+    devices = ", ".join(here["devices"])
+    where = f"{here['processor']}, {here['threads']} threads, {devices}"
+    new = Stamp(datetime.date.today().isoformat(), commit, where)
     stamps = {**read_stamps(), figure.name: new}
-    known = {
-        name: {key: value for key, value in vars(each).items() if value}
-        for name, each in sorted(stamps.items())
-    }
-    text = json.dumps(known, indent=2)
+    text = json.dumps({k: vars(v) for k, v in sorted(stamps.items())}, indent=2)
     _PATH.write_text(text + "\n", encoding="utf-8")
 
 
-def state(figure: Figure) -> str:
-    """Returns `fresh`, or why the figures are not."""
-    found = read_stamps().get(figure.name)
-    if found is None:
-        return "not measured"
-    return "fresh" if found.is_fresh(figure) else "the code has changed"
+def current_commit() -> str:
+    """Returns the last commit that changed code.
+
+    Commits of pages and of figures do not count, so that a measurement goes on
+    after them.
+
+    Raises:
+        RuntimeError: code has changed since.
+    """
+    changed = _git("status", "--porcelain", "--", *_CODE)
+    if changed:
+        raise RuntimeError(
+            "Figures are stamped with the commit whose code was measured. "
+            f"Commit these files first:\n{changed}"
+        )
+    return _git("log", "-1", "--format=%h", "--", *_CODE)
 
 
-def state_with_reason(figure: Figure) -> str:
-    """Returns the state, and why figures of other code are fresh."""
-    found, now = read_stamps().get(figure.name), state(figure)
-    if found is None or found.unaffected is None or now != "fresh":
-        return now
-    return f"{now}: {found.unaffected}"
+def _git(*arguments):
+    done = subprocess.run(
+        ["git", *arguments], cwd=ROOT, capture_output=True, text=True
+    )
+    if done.returncode:
+        raise RuntimeError(f"git {arguments[0]} failed: {done.stderr.strip()}")
+    return done.stdout.strip()
 
 
-def warning(name: str) -> str | None:
-    """Returns what to say of a table that is stale, or None.
+def origin(name: str) -> str | None:
+    """Returns a sentence that says where the figures of a table are from.
 
     Args:
         name: The name between the table's markers.
+
+    Returns:
+        The sentence, or None for a table that no command measures.
     """
     stamps = read_stamps()
-    stale = [
+    figures = [
         figure.name
         for figure in FIGURES
         if any(table.name == name for table in figure.tables)
-        and state(figure) != "fresh"
     ]
-    if not stale:
+    if not figures:
         return None
-    dates = [stamps[each].date for each in stale if each in stamps]
-    if not dates:
+    found = [stamps[each] for each in figures if each in stamps]
+    if not found:
         return "Not measured yet."
-    return (
-        f"Measured on {min(dates)}. The code that was measured has changed "
-        "since."
+    places = dict.fromkeys(
+        f"on {each.date} with commit {each.commit} ({each.machine})"
+        for each in found
     )
+    return f"Measured {'; '.join(places)}."

@@ -1,13 +1,13 @@
 """Figures of the documentation: their places, stamps and measurement."""
 
 import re
+import subprocess
 import sys
 
 import pytest
 
 from benchmarks import figures
 from benchmarks.published import figure as figure_module
-from benchmarks.published import fingerprint as fingerprint_module
 from benchmarks.published import measure as measure_module
 from benchmarks.published import pages
 from benchmarks.published import stamps
@@ -16,7 +16,6 @@ from benchmarks.published.figure import Table
 from benchmarks.published.figure import find_table
 from benchmarks.published.figure import printed_tables
 from benchmarks.published.figure import report_table
-from benchmarks.published.fingerprint import fingerprint
 from benchmarks.published.measure import measure
 from benchmarks.published.registry import FIGURES
 from tests.docs.pages import ROOT
@@ -42,17 +41,14 @@ Words.
 
 @pytest.fixture
 def repository(tmp_path, monkeypatch):
-    """A repository with a script, a module that it measures, and a page."""
-    for module in (figure_module, fingerprint_module, measure_module, pages):
-        for name in ("ROOT", "_ROOT"):
-            if hasattr(module, name):
-                monkeypatch.setattr(module, name, tmp_path)
+    """A repository with a script and a page."""
+    for module in (figure_module, measure_module, pages, stamps):
+        if hasattr(module, "ROOT"):
+            monkeypatch.setattr(module, "ROOT", tmp_path)
     measured = tmp_path / "docs" / "measured"
     monkeypatch.setattr(figure_module, "MEASURED", measured)
     monkeypatch.setattr(stamps, "_PATH", measured / "stamps.json")
-    (tmp_path / "code").mkdir()
-    (tmp_path / "code" / "first.py").write_text("import code.second\n")
-    (tmp_path / "code" / "second.py").write_text("NUMBER = 1\n")
+    monkeypatch.setattr(stamps, "_CODE", ("run.py",))
     (tmp_path / "page.md").write_text(
         "before\n<!-- figures: models -->\nold\n<!-- end -->\nafter\n"
     )
@@ -71,18 +67,25 @@ def repository(tmp_path, monkeypatch):
     (measured / "README.md").write_text(
         "<!-- figures: overview -->\n<!-- end -->\n"
     )
-    fingerprint_module._code.cache_clear()
-    fingerprint_module._imports.cache_clear()
-    yield tmp_path
-    fingerprint_module._code.cache_clear()
-    fingerprint_module._imports.cache_clear()
+    git(tmp_path, "init", "-q")
+    commit(tmp_path)
+    return tmp_path
+
+
+def git(directory, *arguments):
+    identity = ("-c", "user.name=a", "-c", "user.email=a@example.org")
+    subprocess.run(["git", *identity, *arguments], cwd=directory, check=True)
+
+
+def commit(directory):
+    git(directory, "add", "-A")
+    git(directory, "commit", "-q", "-m", "a change")
 
 
 def a_figure(command="python run.py {out} 7"):
     return Figure(
         "models",
         (command,),
-        ("code.first",),
         (Table("page.md", "models", report_table("report.md", "Models")),),
         needs=("text",),
         pictures=(("plot.png", "picture.png"),),
@@ -105,10 +108,9 @@ def test_every_table_has_its_place():
             assert "<!-- end -->" in block
 
 
-def test_every_figure_is_of_code_that_exists():
+def test_every_figure_is_on_pages_that_exist():
     assert len({each.name for each in FIGURES}) == len(FIGURES)
     for each in FIGURES:
-        assert len(each.code) == 12
         for page in each.all_pages:
             assert (ROOT / page).is_file()
     assert {*stamps.read_stamps()} <= {each.name for each in FIGURES}
@@ -158,59 +160,24 @@ def test_tables_are_found_and_cut(tmp_path):
         find_table(REPORT, "Report")
 
 
-def test_a_fingerprint_is_of_the_code_alone(repository):
-    def again():
-        fingerprint_module._code.cache_clear()
-        fingerprint_module._imports.cache_clear()
-        return fingerprint(["code.first"])
-
-    before = again()
-    second = repository / "code" / "second.py"
-    second.write_text('"""A docstring."""\n\nNUMBER = (1)  # a comment\n')
-    assert again() == before
-    second.write_text("NUMBER = 2\n")
-    assert again() != before
-    # What an error or a warning says does not count, but whether there is one.
-    several = []
-    for text in (
-        *('raise E("is 1")', 'raise E(f"must be {NUMBER}", 2)', "raise F()"),
-        *("ValueError(1)", "ValueError(2)"),
-        *('_LOGGER.warning("a")', "_LOGGER.warning(2)", '_LOGGER.info("a")'),
-    ):
-        second.write_text(f"NUMBER = 1\nif NUMBER: {text}\n")
-        several.append(again())
-    assert several[0] == several[1] and several[3] == several[4]
-    assert several[5] == several[6]
-    assert len({*several, before}) == 6
-    second.write_text("NUMBER = 1\n")
-    assert again() == before
-    # What is not imported does not count.
-    (repository / "code" / "third.py").write_text("NUMBER = 3\n")
-    assert again() == before
-    # Nor does what is imported but not used.
-    second.write_text("import code.rooms.last\n")
-    (repository / "code" / "rooms").mkdir()
-    last = repository / "code" / "rooms" / "last.py"
-    found = []
-    for text in ("NUMBER = 4", "NUMBER = 5"):
-        last.write_text(text)
-        found.append((again(), fingerprint(["code.first"], ["code.rooms"])))
-    assert found[0][0] != found[1][0] and found[0][1] == found[1][1]
-    with pytest.raises(ValueError, match="no module code.fourth"):
-        fingerprint(["code.fourth"])
-
-
 def test_figures_are_measured_once_and_written(repository, monkeypatch, capsys):
     each = a_figure()
     monkeypatch.setattr(figures, "FIGURES", (each,))
     monkeypatch.setattr(stamps, "FIGURES", (each,))
     places = {"data": repository, "runs": repository / "runs"}
     assert figures.main(**places) == 0
-    assert "not measured" in capsys.readouterr().out
-    assert stamps.warning("models") == "Not measured yet."
+    assert stamps.origin("models") == "Not measured yet."
+    assert stamps.origin("others") is None
     assert figures.main(("models",), **places) == 0
-    assert "| fresh" in capsys.readouterr().out
-    assert stamps.warning("models") is None
+    (stamp,) = stamps.read_stamps().values()
+    assert stamp.commit == stamps.current_commit()
+    printed = capsys.readouterr().out
+    for part in vars(stamp).values():
+        assert f"| {part} " in printed
+    assert stamps.origin("models") == (
+        f"Measured on {stamp.date} with commit {stamp.commit} "
+        f"({stamp.machine})."
+    )
     page = (repository / "page.md").read_text()
     assert page.startswith("before\n<!-- figures: models -->\n| model |")
     assert "| ResM | 100.0 | 7 |\n<!-- end -->\nafter\n" in page
@@ -220,64 +187,33 @@ def test_figures_are_measured_once_and_written(repository, monkeypatch, capsys):
     assert printed.endswith("run.py docs/measured/models\n")
     assert str(repository) not in printed
     table = (each.kept.parent / "README.md").read_text()
-    assert "| `python run.py OUT 7` |" in table and "fresh" not in table
+    assert "| `python run.py OUT 7` |" in table
+    assert (repository / "picture.png").read_bytes() == b"7"
     # Nothing is measured twice, unless it is asked for or the code changed.
     calls = repository / "runs" / "models" / "calls"
-    figures.main(("stale",), **places)
+    commit(repository)
     figures.main(("models",), **places)
     assert calls.read_text() == "7"
+    assert stamps.read_stamps()["models"].commit == stamp.commit
     figures.main(("models",), again=True, **places)
     assert calls.read_text() == "7"
-    assert (repository / "picture.png").read_bytes() == b"7"
-    (repository / "code" / "second.py").write_text("NUMBER = 2\n")
-    fingerprint_module._code.cache_clear()
-    capsys.readouterr()
-    figures.main(**places)
-    assert "the code has changed" in capsys.readouterr().out
-    assert "has changed since" in stamps.warning("models")
-    # What was found with other code is not called fresh: it starts again.
     calls.write_text("old")
-    figures.main(("stale",), **places)
-    assert calls.read_text() == "7"
-    assert stamps.warning("models") is None
-
-
-def test_a_change_that_cannot_matter_keeps_figures(
-    repository, monkeypatch, capsys
-):
-    each = a_figure()
-    monkeypatch.setattr(figures, "FIGURES", (each,))
-    monkeypatch.setattr(stamps, "FIGURES", (each,))
-    places = {"data": repository, "runs": repository / "runs"}
-    kept = {"unaffected": ("models",), "because": "Only a message changed."}
-    assert figures.main(**kept) == 2
-    assert "takes nothing yet, received models" in capsys.readouterr().err
+    with open(repository / "run.py", "a") as file:
+        file.write("print('more')\n")
+    capsys.readouterr()
+    assert figures.main(("models",), **places) == 2
+    assert "Commit these files first:\nM run.py" in capsys.readouterr().err
+    commit(repository)
     figures.main(("models",), **places)
-    (repository / "code" / "second.py").write_text("NUMBER = 2\n")
-    fingerprint_module._code.cache_clear()
-    assert "has changed since" in stamps.warning("models")
-    before = stamps.read_stamps()["models"]
-    for flags in ({"unaffected": ("models",)}, {"because": "So."}):
-        assert figures.main(**flags) == 2
-        assert "need each other" in capsys.readouterr().err
-    assert stamps.read_stamps()["models"] == before
-    assert figures.main(**kept) == 0
-    assert "| fresh: Only a message changed. |" in capsys.readouterr().out
-    assert stamps.warning("models") is None
-    assert stamps.read_stamps()["models"].date == before.date
-    # The next change is judged anew.
-    (repository / "code" / "second.py").write_text("NUMBER = 3\n")
-    fingerprint_module._code.cache_clear()
-    figures.main(**places)
-    out = capsys.readouterr().out
-    assert "the code has changed" in out and "Only a message" not in out
+    assert calls.read_text() == "7"
+    assert stamps.read_stamps()["models"].commit != stamp.commit
 
 
 def test_what_is_missing_or_fails_is_named(repository, monkeypatch, capsys):
     each = a_figure()
     places = {"data": repository, "runs": repository / "runs"}
     with pytest.raises(RuntimeError, match="models needs text in .*--data"):
-        measure(each, repository / "code", repository / "runs", False)
+        measure(each, "abc", repository / "docs", repository / "runs", False)
     failing = a_figure("python missing.py {out} 7")
     monkeypatch.setattr(figures, "FIGURES", (failing,))
     monkeypatch.setattr(stamps, "FIGURES", (failing,))
@@ -285,7 +221,7 @@ def test_what_is_missing_or_fails_is_named(repository, monkeypatch, capsys):
     assert "ended with exit code 2" in capsys.readouterr().err
     assert stamps.read_stamps() == {}
     assert figures.main(("other",)) == 2
-    assert "takes stale, models, received other" in capsys.readouterr().err
+    assert "takes models, received other" in capsys.readouterr().err
     (repository / "page.md").write_text("no markers\n")
     with pytest.raises(ValueError, match="it has them 0 times"):
         pages.write_table(each.tables[0], "text")
