@@ -14,6 +14,7 @@ from tokenizers import pre_tokenizers
 from tokenizers import processors
 
 from keras_pkm.runs.user_error import UserError
+from keras_pkm.text.transformers_tokenizers import TransformersTokenizer
 
 # keras-hub's patterns for the boundaries of words.
 from keras_hub.src.tokenizers.word_piece_tokenizer import (  # isort: skip
@@ -21,6 +22,9 @@ from keras_hub.src.tokenizers.word_piece_tokenizer import (  # isort: skip
     PUNCTUATION_REGEX,
     WHITESPACE_REGEX,
 )
+
+# Offsets exclude the space that a token begins with.
+_TRIM_OFFSETS = processors.ByteLevel(trim_offsets=True)
 
 
 def make_offset_tokenizer(
@@ -37,6 +41,11 @@ def make_offset_tokenizer(
     Raises:
         UserError: it is of another kind.
     """
+    if isinstance(tokenizer, TransformersTokenizer):
+        result = Tokenizer.from_str(tokenizer.library_tokenizer.to_str())
+        if isinstance(tokenizer, keras_hub.tokenizers.BytePairTokenizer):
+            result.post_processor = _TRIM_OFFSETS
+        return result
     if isinstance(tokenizer, keras_hub.tokenizers.WordPieceTokenizer):
         return _word_piece(tokenizer)
     if isinstance(tokenizer, keras_hub.tokenizers.BytePairTokenizer):
@@ -102,6 +111,5 @@ def _byte_pair(tokenizer):
     merges = [tuple(merge.split(" ")) for merge in tokenizer.merges]
     result = Tokenizer(models.BPE(dict(tokenizer.vocabulary), merges))
     result.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    # Offsets exclude the space that a token begins with.
-    result.post_processor = processors.ByteLevel(trim_offsets=True)
+    result.post_processor = _TRIM_OFFSETS
     return result

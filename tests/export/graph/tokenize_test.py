@@ -10,18 +10,31 @@ from hypothesis import given
 from hypothesis import settings
 from hypothesis import strategies
 
+from export.graph.tokenize import _words_of_bert
 from export.graph.tokenize import check_tokenizer
 from export.graph.tokenize import clean
 from export.graph.tokenize import tokenize
 from export.graph.tokenize import tokenize_with_offsets
 from keras_pkm.runs.user_error import UserError
+from keras_pkm.text.transformers_tokenizers import TransformersBertTokenizer
 from tests.export.conftest import WORDS
 from training.text.offset_tokenizer import make_offset_tokenizer
 
+SPECIAL = [
+    {"content": token, "special": True, "normalized": False}
+    for token in WORDS
+    if token.startswith("[")
+]
 TOKENIZERS = [
     keras_hub.models.BertTokenizer(WORDS, lowercase=True),
     keras_hub.models.BertTokenizer(WORDS, lowercase=False),
     keras_hub.models.BertTokenizer(WORDS, lowercase=True, strip_accents=True),
+]
+# Those of transformers' directories.
+EXACT = [
+    TransformersBertTokenizer(WORDS, added_tokens=SPECIAL),
+    TransformersBertTokenizer(WORDS, lowercase=False, added_tokens=SPECIAL),
+    TransformersBertTokenizer(WORDS, strip_accents=False, split_on_cjk=False),
 ]
 
 
@@ -44,6 +57,9 @@ def with_plain_spaces(text):
 
 
 GRAPHS = [graph(tokenizer) for tokenizer in TOKENIZERS]
+EXACT_GRAPHS = [graph(tokenizer) for tokenizer in EXACT]
+# TensorFlow and the library `tokenizers` know the same version of Unicode here.
+OLD_CHARACTERS = strategies.characters(max_codepoint=0x5FF)
 
 
 @pytest.mark.parametrize("number", range(len(TOKENIZERS)))
@@ -60,6 +76,48 @@ def test_ids_are_those_of_keras_hub(number, texts):
     for text, row in zip(texts, zip(starts.to_list(), ends.to_list())):
         for start, end in zip(*row):
             assert 0 <= start < end <= len(text)
+
+
+@pytest.mark.parametrize("number", range(len(EXACT)))
+@settings(deadline=None, max_examples=100)
+@given(
+    texts=strategies.lists(
+        strategies.text(OLD_CHARACTERS, max_size=30), max_size=5
+    )
+)
+@example(["Ann's  NAÏVE café, 1999!", "", "Straße in 日本語\u200b?"])
+@example(["e\u0301e\u0301 The\u0327", "\x00a\x00 \ufeff", "ﬁ ½ ς … \ufffd"])
+@example(["the[MASK]fox [SEP] [mask]", "\ue000 the \ue004fox", "fox😀"])
+@example(["x" * 101, "é" * 100, "the\u00a0fox\u3000\u2028dog", "\u00ad"])
+def test_ids_are_those_of_transformers(number, texts):
+    tokenizer, run = EXACT[number], EXACT_GRAPHS[number]
+    ids, (_, starts, ends) = run(tf.constant(texts, "string"))
+    assert ids.to_list() == tokenizer(texts)
+    offsets = make_offset_tokenizer(tokenizer)
+    for text, *row in zip(texts, starts.to_list(), ends.to_list()):
+        expected = offsets.encode(text, add_special_tokens=False).offsets
+        assert list(zip(*row)) == expected, text
+
+
+def test_almost_all_characters_are_those_of_transformers():
+    """The others are newer than the tables of one of both."""
+    characters = [
+        chr(number)
+        for number in range(1, 0x20000)
+        if unicodedata.category(chr(number)) != "Cs"
+    ]
+    texts = [f"a{character}b" for character in characters]
+    tokenizer = EXACT[0]
+    library = tokenizer.library_tokenizer
+    _, words, _ = _words_of_bert(tokenizer, clean(tf.constant(texts)))
+    differ = []
+    for text, found in zip(texts, words.to_list()):
+        plain = library.normalizer.normalize_str(text)
+        expected = library.pre_tokenizer.pre_tokenize_str(plain)
+        if [word.decode() for word in found] != [word for word, _ in expected]:
+            differ.append(text[1])
+    assert len(differ) < 1000
+    assert not set(differ) & set("".join(map(chr, range(0x600))))
 
 
 @pytest.mark.parametrize("number", range(len(TOKENIZERS)))
@@ -92,4 +150,16 @@ def test_other_tokenizers():
         {"<s>": 0, "<pad>": 1, "</s>": 2, "<mask>": 3, "a": 4, "aa": 5}, ["a a"]
     )
     with pytest.raises(UserError, match="RobertaTokenizer: pass --what enc"):
+        check_tokenizer(tokenizer)
+    for tokenizer in (*TOKENIZERS, *EXACT):
+        check_tokenizer(tokenizer)
+    tokenizer = TransformersBertTokenizer(
+        WORDS, added_tokens=[{"content": "fox", "lstrip": True}]
+    )
+    with pytest.raises(UserError, match="added tokens.*received fox: pass"):
+        check_tokenizer(tokenizer)
+    tokenizer = keras_hub.models.BertTokenizer(
+        WORDS, special_tokens_in_strings=True
+    )
+    with pytest.raises(UserError, match="special_tokens_in_strings=False"):
         check_tokenizer(tokenizer)
