@@ -1,32 +1,47 @@
 """Reads models from the directories of Hugging Face's transformers.
 
 Such a directory contains `config.json`, `model.safetensors` (or shards of it
-with their index) and the vocabulary. Tables map its modules to ours; the rest
-follows from the names of weights.
+with their index) and the files of a tokenizer. Tables map its modules to ours;
+the rest follows from the names of weights. Nothing is left out in silence:
+tensors without a place, and weights without a tensor, are named in one warning,
+and what changes the computation but is not computed here is refused.
 """
 
-import logging
+import difflib
 import os
 import pathlib
-from collections.abc import Iterator
+import warnings
 from typing import Any
 
 import keras
+import keras_hub
 import numpy as np
-import tensorflow as tf
 
 from keras_pkm.converters.hugging_face_families import FAMILIES
-from keras_pkm.converters.hugging_face_families import Family
+from keras_pkm.converters.hugging_face_files import read_config
+from keras_pkm.converters.hugging_face_files import read_tensors
 from keras_pkm.converters.hugging_face_hub import local_directory
+from keras_pkm.converters.hugging_face_tokenizers import read_tokenizer
 from keras_pkm.models.checkpoint_readers import register_checkpoint_opener
-from keras_pkm.runs.json_files import load_json_object
-
-logger = logging.getLogger(__name__)
 
 _ACTIVATIONS = {
     "gelu": "gelu",
+    "gelu_python": "gelu",
     "gelu_new": "gelu_approximate",
+    "gelu_fast": "gelu_approximate",
     "gelu_pytorch_tanh": "gelu_approximate",
+}
+# Entries that change what a model computes, and the values that are computed
+# here. An entry that is missing has one of these.
+_COMPUTED: dict[str, tuple[Any, ...]] = {
+    "position_embedding_type": ("absolute",),
+    "is_decoder": (False, None),
+    "add_cross_attention": (False, None),
+    "is_encoder_decoder": (False, None),
+    "pruned_heads": ({}, [], None),
+    "quantization_config": (None,),
+    # Code of its own, which only transformers runs.
+    "auto_map": ({}, None),
 }
 # The last parts of weight names, ours and theirs.
 _LEAVES = {
@@ -37,22 +52,14 @@ _LEAVES = {
     "beta": "bias",
     "output_bias": "bias",
 }
-
-
-def is_hugging_face_directory(preset: str | os.PathLike[str]) -> bool:
-    """Whether `preset` is a local directory of a transformers model."""
-    path = pathlib.Path(preset) / "config.json"
-    return path.is_file() and "model_type" in _read_json(path)
-
-
-def _read_json(path: pathlib.Path) -> dict[str, Any]:
-    try:
-        return load_json_object(path)
-    except ValueError as error:
-        raise ValueError(
-            f"'{path}' must be a JSON object, but is not ({error}). Download "
-            "the file or save the model again."
-        ) from error
+_WORDS = "embeddings.word_embeddings.weight"
+_POSITIONS = "embeddings.position_embeddings.weight"
+_SEGMENTS = "embeddings.token_type_embeddings.weight"
+# What transformers computes itself and used to save.
+_BUFFERS: dict[str, Any] = {
+    "embeddings.position_ids": np.arange,
+    "embeddings.token_type_ids": np.zeros,
+}
 
 
 class HuggingFaceDirectory:
@@ -63,13 +70,14 @@ class HuggingFaceDirectory:
         family: str. The kind of model that is expected: a key of `FAMILIES`.
 
     Raises:
-        ValueError: it contains another kind of model.
+        ValueError: it contains another kind of model, or one that computes
+            something else.
     """
 
     def __init__(self, path: str | os.PathLike[str], family: str):
         self.path = pathlib.Path(path)
         self.family = FAMILIES[family]
-        self._config = _read_json(self.path / "config.json")
+        self._config = read_config(self.path)
         found = self._config["model_type"]
         if found != family:
             raise ValueError(
@@ -77,37 +85,76 @@ class HuggingFaceDirectory:
                 f"Received: model_type '{found}' in its config.json. Use the "
                 "class of that model."
             )
+        for name, values in _COMPUTED.items():
+            value = self._config.get(name, values[0])
+            if value not in values:
+                raise ValueError(
+                    f"`{name}` in '{self.path}/config.json' must be "
+                    f"{values[0]!r}: nothing else is computed here. Received: "
+                    f"{value!r}."
+                )
+        if (self.path / "adapter_config.json").exists():
+            raise ValueError(
+                f"'{self.path}' must contain a whole model. Received: one with "
+                "an adapter, which adapter_config.json describes. Merge the "
+                "adapter into the model and save that."
+            )
 
-    def backbone_config(self) -> dict[str, Any]:
+    def backbone_config(self, **arguments: Any) -> dict[str, Any]:
         """Returns the arguments of the backbone.
+
+        Args:
+            **arguments: Arguments that were given; these win.
 
         Raises:
             ValueError: `config.json` lacks an argument, or has a value that
                 the backbone does not support.
         """
-        sizes = {
-            ours: self._entry(theirs)
+        config: dict[str, Any] = {
+            ours: self._size(theirs)
             for ours, theirs in self.family.sizes.items()
         }
-        sizes["max_sequence_length"] -= self.family.reserved_positions
+        config["max_sequence_length"] -= self._first_position
         activation = self._entry(self.family.activation)
         if activation not in _ACTIVATIONS:
             raise ValueError(
                 f"`{self.family.activation}` in '{self.path}/config.json' must "
                 f"be one of {', '.join(_ACTIVATIONS)}. Received: {activation}."
             )
-        positions = self._config.get("position_embedding_type", "absolute")
-        if positions != "absolute":
-            raise ValueError(
-                f"`position_embedding_type` in '{self.path}/config.json' must "
-                f"be 'absolute'. Received: {positions!r}."
-            )
-        return {
-            **sizes,
-            "activation": _ACTIVATIONS[activation],
-            # DistilBERT's configurations have no such entry.
-            "layer_norm_epsilon": self._config.get("layer_norm_eps"),
-        }
+        config["activation"] = _ACTIVATIONS[activation]
+        # Those of transformers where there is no such entry.
+        epsilon = self.family.epsilon
+        config["layer_norm_epsilon"] = 1e-12
+        if epsilon is not None:
+            config["layer_norm_epsilon"] = self._config.get(epsilon, 1e-12)
+        if "dropout" not in arguments:
+            config["dropout"] = self._dropout()
+        return {**config, **arguments}
+
+    def classifier_config(self, **arguments: Any) -> dict[str, Any]:
+        """Returns `num_classes` and `dropout` of the directory's classifier.
+
+        Args:
+            **arguments: Arguments that were given; these win.
+
+        Raises:
+            ValueError: there is no classifier, and `num_classes` is not given.
+        """
+        config = {}
+        if "num_classes" not in arguments:
+            if not self._has_classifier:
+                raise ValueError(
+                    "`num_classes` must be given for a directory without a "
+                    f"text classifier. Received: '{self.path}', with the "
+                    f"architectures {self._config.get('architectures')}."
+                )
+            head = f"{self.family.heads['logits']}.bias"
+            config["num_classes"] = len(self._tensor(head, "logits/bias"))
+        for name in self.family.classifier_dropouts:
+            if self._config.get(name) is not None:
+                config["dropout"] = self._config[name]
+                break
+        return {**config, **arguments}
 
     def _entry(self, name: str) -> Any:
         if name not in self._config:
@@ -117,135 +164,340 @@ class HuggingFaceDirectory:
             )
         return self._config[name]
 
-    def load_weights(
-        self, model: keras.Model, optional: tuple[str, ...] = ()
-    ) -> None:
-        """Copies the directory's weights into a model.
+    def _size(self, name: str) -> int:
+        size = self._entry(name)
+        if not isinstance(size, int):
+            raise ValueError(
+                f"`{name}` in '{self.path}/config.json' must be an integer. "
+                f"Received: {size!r}."
+            )
+        return size
 
-        Weights of memories keep their initial values. Weights of feed-forward
-        networks that a memory replaces are not copied.
+    def _dropout(self) -> float:
+        rates = {
+            name: self._config.get(name, 0.1) for name in self.family.dropouts
+        }
+        if len(set(rates.values())) > 1:
+            received = ", ".join(f"`{k}` {v}" for k, v in rates.items())
+            raise ValueError(
+                f"The dropout rates in '{self.path}/config.json' must be the "
+                "same: all layers have one rate here. Received: "
+                f"{received}. Make them equal there, or load the backbone with "
+                f"dropout={next(iter(rates.values()))} and give it to the "
+                "task's `from_preset` as `backbone`."
+            )
+        return next(iter(rates.values()))
 
-        Args:
-            model: backbone or masked-LM task of this family.
-            optional: tuple of str. Modules that checkpoints may lack.
+    @property
+    def _first_position(self) -> int:
+        """The row of the first position in the table of positions."""
+        name = self.family.position_offset
+        if name is None:
+            return 0
+        return 1 + (self._size(name) if name in self._config else 1)
 
-        Raises:
-            ValueError: a tensor is missing or has another shape. The model is
-                unchanged then.
+    @property
+    def _has_classifier(self) -> bool:
+        """Whether the head named `classifier` classifies whole texts.
+
+        Those of tokens and of multiple choice have the same name.
         """
-        tensors = self._read_tensors()
-        missing: list[str] = []
-        values: list[tuple[keras.Variable, np.ndarray]] = []
-        for weight in model.weights:
-            path = weight.path.removeprefix(f"{model.name}/")
-            # This includes the moving statistics of a memory's batch norm.
-            if "product_key_memory/" in path:
-                continue
-            name, value = self._find(tensors, path, weight.shape)
-            if value is not None:
-                values.append((weight, value))
-            elif path.startswith(optional):
-                missing.append(path)
-            else:
-                raise ValueError(
-                    f"'{self.path}' must contain `{name}` for `{path}`. "
-                    f"Received: {len(tensors)} other tensors."
-                )
-        for weight, value in values:
-            weight.assign(value)
-        logger.info(
-            "'%s': %d weights copied.%s",
-            self.path,
-            len(values),
-            f" New: {', '.join(missing)}." if missing else "",
+        architectures = self._config.get("architectures") or []
+        return any(
+            name.endswith("ForSequenceClassification") for name in architectures
         )
+
+    @property
+    def _tensors(self) -> dict[str, np.ndarray]:
+        if "_read" not in self.__dict__:
+            anchor = self.family.layer.format(0)
+            anchor += self.family.in_layer["self_attention_layer/query"]
+            self._read = read_tensors(
+                self.path, f"{anchor}.weight", self.family.prefix
+            )
+        return self._read
 
     def has_masked_lm_head(self) -> bool:
         """Whether the directory contains the weights of a masked-LM head."""
-        name = f"{self.family.modules['mlm_head']}.bias"
-        return any(
-            name == _plain_name(stored, self.family)
-            for file in self._open_files()
-            for stored in file.keys()
-        )
+        module = self.family.heads["mlm_head/intermediate_dense"]
+        return f"{module}.weight" in self._tensors
+
+    def make_tokenizer(
+        self, vocabulary_size: int
+    ) -> keras_hub.tokenizers.Tokenizer:
+        """Returns the tokenizer of the directory.
+
+        Args:
+            vocabulary_size: The size of the model's vocabulary.
+
+        Raises:
+            ValueError: its files are missing, or it computes something else, or
+                has tokens that the model does not have.
+        """
+        tokenizer = read_tokenizer(self.path, self.family.tokenizer)
+        if tokenizer.vocabulary_size() > vocabulary_size:
+            raise ValueError(
+                f"The tokenizer in '{self.path}' must have the vocabulary of "
+                f"the model, with {vocabulary_size} tokens. Received: "
+                f"{tokenizer.vocabulary_size()} tokens."
+            )
+        return tokenizer
+
+    def load_weights(self, model: keras.Model) -> None:
+        """Copies the directory's weights into a model.
+
+        Tensors of the directory that have no place in the model are named in
+        one warning, together with the model's weights that are new: those of
+        memories, and of heads that the directory lacks.
+
+        Args:
+            model: A backbone or task of this family.
+
+        Raises:
+            ValueError: a tensor of the backbone is missing, or one has another
+                shape, or a head computes something else. The model is unchanged
+                then.
+        """
+        account = _Account(self._tensors)
+        values: list[tuple[keras.Variable, np.ndarray]] = []
+        weights = {
+            weight.path.removeprefix(f"{model.name}/"): weight
+            for weight in model.weights
+        }
+        if any(path.startswith("mlm_head/") for path in weights):
+            self._check_masked_lm()
+        for path, weight in weights.items():
+            found = self._find(path, weight.shape, account)
+            if found is None:
+                account.new.append(path)
+            else:
+                values.append((weight, found))
+        self._account_for_the_rest(account)
+        for weight, value in values:
+            weight.assign(value)
+        account.warn(self.path)
 
     def _find(
-        self, tensors: dict[str, np.ndarray], path: str, shape: tf.TensorShape
-    ) -> tuple[str, np.ndarray | None]:
-        """A weight's name in the directory, and its value or `None`."""
+        self, path: str, shape: tuple[int, ...], account: "_Account"
+    ) -> np.ndarray | None:
+        """The value of a weight, or `None` for one that is new."""
         module, leaf = path.rsplit("/", 1)
         first, _, rest = module.partition("/")
+        optional = False
+        theirs: str | None
         if first.startswith("transformer_layer_"):
             number = first.removeprefix("transformer_layer_")
-            module = self.family.layer.format(number)
-            module += self.family.in_layer[rest]
+            theirs = self.family.in_layer.get(rest)
+            if theirs is not None:
+                theirs = self.family.layer.format(number) + theirs
         else:
-            module = self.family.modules[module]
-        name = f"{module}.{_LEAVES[leaf]}"
-        if name not in tensors:
-            return name, None
-        value = tensors[name]
-        if module.endswith("position_embeddings"):
-            value = value[self.family.reserved_positions :]
-            segments = tensors.get("embeddings.token_type_embeddings.weight")
-            if segments is not None and len(segments) == 1:
-                # The only segment's embedding is added at every position.
-                value = value + segments
+            optional = module in self.family.heads
+            known = self.family.heads if optional else self.family.modules
+            theirs = known.get(module)
+        if theirs is None or leaf not in _LEAVES:
+            return None
+        name = f"{theirs}.{_LEAVES[leaf]}"
+        if theirs == self.family.heads["logits"] and not self._has_classifier:
+            account.reasons[name] = (
+                "it is not of a text classifier, by `architectures` in "
+                "config.json"
+            )
+            return None
+        if optional and self._name_of(name) is None:
+            return None
+        value = self._tensor(name, path)
+        if name == _POSITIONS:
+            value = self._positions(value, account)
         if leaf == "kernel":
             value = np.transpose(value)
-        if value.size != shape.num_elements():
+        if not _fits(value.shape, tuple(shape)):
+            if optional:
+                account.reasons[name] = (
+                    f"its shape {self._tensors[name].shape} is not that of "
+                    f"`{path}`, {tuple(shape)}"
+                )
+                return None
             raise ValueError(
                 f"`{name}` in '{self.path}' must have the {tuple(shape)} "
-                f"entries of `{path}`. Received: shape {value.shape}."
+                f"entries of `{path}`. Received: shape "
+                f"{self._tensor(name, path).shape}."
             )
-        return name, value.reshape(shape)
+        account.loaded.add(self._name_of(name))
+        return value.reshape(shape)
 
-    def _read_tensors(self) -> dict[str, np.ndarray]:
-        """All tensors by name, without the prefix of a model with a head."""
-        return {
-            _plain_name(name, self.family): file.get_tensor(name)
-            for file in self._open_files()
-            for name in file.keys()
-        }
+    def _tensor(self, name: str, path: str) -> np.ndarray:
+        """The tensor of a name, or of the name that it shares its values with.
 
-    def _open_files(self) -> Iterator[Any]:
-        """Yields the files of tensors, opened."""
-        try:
-            import safetensors
-        except ImportError as error:
-            raise ImportError(
-                "Models of transformers need the package `safetensors`. "
-                "Install it with `pip install safetensors`."
-            ) from error
-        index = self.path / "model.safetensors.index.json"
-        names = {"model.safetensors"}
-        if index.exists():
-            names = set(_read_json(index)["weight_map"].values())
-        for name in sorted(names):
-            if not (self.path / name).exists():
-                raise ValueError(
-                    f"'{self.path}' must contain {name}. Received: "
-                    f"{', '.join(sorted(p.name for p in self.path.iterdir()))}."
-                    " Save the model with `save_pretrained` of transformers."
-                )
-            try:
-                file = safetensors.safe_open(self.path / name, "np")
-            except safetensors.SafetensorError as error:
-                raise ValueError(
-                    f"'{self.path / name}' must be a safetensors file. "
-                    f"Received one that cannot be read: {error}. Copy or save "
-                    "it again."
-                ) from error
-            with file:
-                yield file
+        Raises:
+            ValueError: there is none, or its numbers are not floats.
+        """
+        found = self._name_of(name)
+        if found is None:
+            near = difflib.get_close_matches(name, self._tensors, 3, 0.5)
+            raise ValueError(
+                f"'{self.path}' must contain `{name}` for `{path}`. Received: "
+                f"{len(self._tensors)} other tensors, the nearest of which "
+                f"are {', '.join(near) or next(iter(self._tensors))}."
+            )
+        value = self._tensors[found]
+        # numpy does not count bfloat16 among its own kinds.
+        if not (value.dtype.kind == "f" or value.dtype.name == "bfloat16"):
+            raise ValueError(
+                f"`{found}` in '{self.path}' must have floating-point numbers. "
+                f"Received: {value.dtype}. Save the model without quantization."
+            )
+        return value.astype("float32")
+
+    def _name_of(self, name: str) -> str | None:
+        """The name under which a tensor was saved, or `None`.
+
+        safetensors saves values that have two names under one of them.
+        """
+        if name in self._tensors:
+            return name
+        decoder = self.family.decoder
+        other = {f"{self.family.heads['mlm_head']}.bias": f"{decoder}.bias"}
+        if self._config.get("tie_word_embeddings", True):
+            other[_WORDS] = f"{decoder}.weight"
+        shared = other.get(name)
+        return shared if shared in self._tensors else None
+
+    def _positions(self, value: np.ndarray, account: "_Account") -> np.ndarray:
+        """The embeddings of positions, with what is added at each of them."""
+        value = value[self._first_position :]
+        if self.family.segments is None:
+            return value
+        segments = self._tensor(_SEGMENTS, "embeddings/position_embedding")
+        rows = self._config.get(self.family.segments, 2)
+        if len(segments) != rows:
+            raise ValueError(
+                f"`{_SEGMENTS}` in '{self.path}' must have the {rows} rows of "
+                f"`{self.family.segments}` in its config.json. Received: shape "
+                f"{segments.shape}."
+            )
+        account.loaded.add(_SEGMENTS)
+        if len(segments) > 1:
+            account.in_part[f"{_SEGMENTS}, rows 1 to {len(segments) - 1}"] = (
+                "the model has no input of segments, so that all tokens are of "
+                "segment 0, whose row is added at every position"
+            )
+        return value + segments[:1]
+
+    def _check_masked_lm(self) -> None:
+        """Checks that a masked-LM head here computes what the directory's does.
+
+        Raises:
+            ValueError: it does not.
+        """
+        if not self.has_masked_lm_head():
+            return
+        activation = self._config[self.family.activation]
+        # The head of transformers' RoBERTa always has the exact one.
+        if self.family is not FAMILIES["roberta"] and (
+            _ACTIVATIONS[activation] != "gelu"
+        ):
+            raise ValueError(
+                f"'{self.path}' must have the activation 'gelu' for its "
+                "masked-LM head to be loaded: keras-hub's head always has it. "
+                f"Received: '{activation}'. Load the backbone alone, by its "
+                "own `from_preset`."
+            )
+        name = f"{self.family.decoder}.weight"
+        tied = self._config.get("tie_word_embeddings", True)
+        if tied and not self._differs(name, _WORDS):
+            bias = f"{self.family.decoder}.bias"
+            if not self._differs(bias, f"{self.family.heads['mlm_head']}.bias"):
+                return
+            name = bias
+        raise ValueError(
+            f"'{self.path}' must predict tokens with the table of its token "
+            "embeddings, as the masked-LM head here does. Received: "
+            f"tie_word_embeddings={tied} in its config.json, and `{name}` "
+            f"{'with' if name in self._tensors else 'without'} values of its "
+            "own. Load the backbone alone, by its own `from_preset`."
+        )
+
+    def _differs(self, name: str, other: str) -> bool:
+        """Whether there are both tensors, with different values."""
+        if not {name, other} <= set(self._tensors):
+            return False
+        return not np.array_equal(self._tensors[name], self._tensors[other])
+
+    def _account_for_the_rest(self, account: "_Account") -> None:
+        """Finds tensors whose values the model has without them."""
+        head = f"{self.family.heads['mlm_head']}.bias"
+        decoder = self.family.decoder
+        for name, other in (
+            (f"{decoder}.weight", _WORDS),
+            (f"{decoder}.bias", head),
+        ):
+            if name == other or name not in self._tensors:
+                continue
+            if self._differs(name, other):
+                account.reasons[name] = f"it differs from `{other}`"
+            elif other in account.loaded:
+                account.loaded.add(name)
+        for name, make in _BUFFERS.items():
+            value = self._tensors.get(name)
+            if value is not None:
+                if np.array_equal(np.ravel(value), make(value.size)):
+                    account.loaded.add(name)
+                else:
+                    account.reasons[name] = "positions are counted here"
 
 
-def _plain_name(name: str, family: Family) -> str:
-    name = name.removeprefix(family.prefix)
-    for old, new in (("LayerNorm.gamma", "weight"), ("LayerNorm.beta", "bias")):
-        if name.endswith(old):
-            name = f"{name.removesuffix(old)}LayerNorm.{new}"
-    return name
+def _fits(found: tuple[int, ...], expected: tuple[int, ...]) -> bool:
+    """Whether a tensor has the shape of a weight, but for heads in one axis."""
+    if found == expected:
+        return True
+    first, *rest = expected
+    *start, last = expected
+    return found in (
+        (int(np.prod(expected)),),
+        (first, int(np.prod(rest))),
+        (int(np.prod(start)), last),
+    )
+
+
+class _Account:
+    """What became of all tensors of a directory and all weights of a model."""
+
+    def __init__(self, tensors: dict[str, np.ndarray]):
+        self.tensors = tensors
+        self.loaded: set[str | None] = set()
+        self.in_part: dict[str, str] = {}
+        self.new: list[str] = []
+        self.reasons: dict[str, str] = {}
+
+    def warn(self, path: pathlib.Path) -> None:
+        """Names what was not loaded, and why, in one warning."""
+        by_reason: dict[str, list[str]] = {}
+        for name in self.tensors:
+            if name not in self.loaded:
+                reason = self.reasons.get(name, "this model has no such weight")
+                by_reason.setdefault(reason, []).append(name)
+        for name, reason in self.in_part.items():
+            by_reason.setdefault(reason, []).append(name)
+        lines = [
+            f"Not loaded, because {reason}: {', '.join(names)}."
+            for reason, names in by_reason.items()
+        ]
+        if self.new:
+            lines.append(f"New, with initial values: {', '.join(self.new)}.")
+        if lines:
+            warnings.warn("\n".join([f"'{path}':", *lines]), stacklevel=4)
+
+
+def is_hugging_face_directory(preset: str | os.PathLike[str]) -> bool:
+    """Whether `preset` is a local directory of a transformers model.
+
+    Raises:
+        ValueError: its `config.json` is that of no library.
+    """
+    path = pathlib.Path(preset)
+    if not (path / "config.json").is_file():
+        return False
+    return "model_type" in read_config(path)
 
 
 @register_checkpoint_opener

@@ -1,11 +1,16 @@
 """Downloads models named by `hf://`, as directories of transformers."""
 
-import json
 import pathlib
 
+from keras_pkm.converters.hugging_face_files import read_config
+
 _PREFIX = "hf://"
-# The files that are read here; keras-hub downloads the tokenizer itself.
-_FILES = ["config.json", "model*.safetensors", "model.safetensors.index.json"]
+# The files that are read here.
+_FILES = [
+    *("config.json", "model*.safetensors", "model.safetensors.index.json"),
+    *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"),
+    *("added_tokens.json", "vocab.txt", "vocab.json", "merges.txt"),
+]
 
 
 def local_directory(preset: str, kind: str | None) -> str:
@@ -22,6 +27,9 @@ def local_directory(preset: str, kind: str | None) -> str:
     Returns:
         A directory in the cache of `huggingface_hub`; or `preset` itself if it
         does not begin with `hf://`, or names a preset of KerasHub.
+
+    Raises:
+        ValueError: its `config.json` does not say what kind of model it is.
     """
     if not str(preset).startswith(_PREFIX):
         return preset
@@ -30,8 +38,8 @@ def local_directory(preset: str, kind: str | None) -> str:
     except ImportError:
         return preset  # KerasHub will report that it is missing.
     name = preset.removeprefix(_PREFIX)
-    config = huggingface_hub.hf_hub_download(name, "config.json")
-    content = json.loads(pathlib.Path(config).read_text(encoding="utf-8"))
+    file = pathlib.Path(huggingface_hub.hf_hub_download(name, "config.json"))
+    content = read_config(file.parent)
     if "model_type" not in content:
         return preset
     files = _FILES if content["model_type"] == kind else ["config.json"]

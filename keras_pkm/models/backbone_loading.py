@@ -95,8 +95,10 @@ class BackboneLoading(keras_hub.models.Backbone):
         """Loads a preset of this class or of its plain counterpart.
 
         Memory is added to a plain preset as by `from_backbone`. The same holds
-        for a local Hugging Face directory (`config.json`, `model.safetensors`,
-        `vocab.txt`), which needs the package `safetensors`.
+        for a local directory of transformers (`config.json`,
+        `model.safetensors` or its shards), which needs the package
+        `safetensors`. One warning names the tensors of the directory that have
+        no place in the backbone, and the weights of the backbone that are new.
 
         Args:
             preset: str. A local preset directory, a local directory of
@@ -112,14 +114,14 @@ class BackboneLoading(keras_hub.models.Backbone):
 
         Raises:
             ValueError: the preset is of another class, or has memory already
-                while arguments ask for some.
+                while arguments ask for some; or a directory of transformers
+                lacks tensors, or its model computes something else.
         """
         reader = open_checkpoint(preset, cls.hugging_face_family)
         if reader is not None:
-            backbone = cls(**{**reader.backbone_config(), **kwargs})
+            backbone = cls(**reader.backbone_config(**kwargs))
             if load_weights:
-                # Models saved with another head may lack BERT's pooler.
-                reader.load_weights(backbone, optional=("pooled_dense/",))
+                reader.load_weights(backbone)
             return backbone
         added = {
             name: kwargs.pop(name)

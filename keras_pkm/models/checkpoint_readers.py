@@ -7,6 +7,7 @@ from typing import Protocol
 from typing import TypeAlias
 
 import keras
+import keras_hub
 
 
 class CheckpointReader(Protocol):
@@ -18,17 +19,22 @@ class CheckpointReader(Protocol):
 
     path: pathlib.Path
 
-    def backbone_config(self) -> dict[str, Any]:
-        """Returns the arguments of the backbone."""
+    def backbone_config(self, **arguments: Any) -> dict[str, Any]:
+        """Returns the arguments of the backbone; those that are given win."""
 
-    def load_weights(
-        self, model: keras.Model, optional: tuple[str, ...] = ()
-    ) -> None:
+    def classifier_config(self, **arguments: Any) -> dict[str, Any]:
+        """Returns the arguments of a text classifier; those given win."""
+
+    def make_tokenizer(
+        self, vocabulary_size: int
+    ) -> keras_hub.tokenizers.Tokenizer:
+        """Returns the tokenizer of the checkpoint."""
+
+    def load_weights(self, model: keras.Model) -> None:
         """Copies the checkpoint's weights to a backbone or to a task.
 
         Args:
             model: A model of this kind.
-            optional: Path prefixes of weights that may be missing.
         """
 
 

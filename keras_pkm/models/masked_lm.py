@@ -5,7 +5,6 @@ from typing import Any
 import keras
 import keras_hub
 
-from keras_pkm.models.checkpoint_readers import CheckpointReader
 from keras_pkm.models.pkm_backbone import PKMBackbone
 from keras_pkm.models.pkm_bert_backbone import PKMBertBackbone
 from keras_pkm.models.pkm_distil_bert_backbone import PKMDistilBertBackbone
@@ -30,16 +29,6 @@ class PKMMaskedLM(PKMTask):
         super().__init__(backbone, preprocessor=preprocessor, **kwargs)
         norm = self.masked_lm_head._intermediate_layer_norm
         norm.epsilon = backbone.layer_norm_epsilon
-
-    def _load_checkpoint(self, reader: CheckpointReader) -> None:
-        if self.backbone.activation != "gelu":
-            raise ValueError(
-                f"'{reader.path}' must have the activation 'gelu' for its "
-                "masked-LM head to be loaded: keras-hub's head always has it. "
-                f"Received: '{self.backbone.activation}'. Load the backbone "
-                "alone, by its own `from_preset`."
-            )
-        reader.load_weights(self, optional=("pooled_dense/", "mlm_head/"))
 
 
 @keras.saving.register_keras_serializable("keras_pkm")

@@ -43,9 +43,11 @@ class PKMTask(DistributedTraining):
     ) -> Self:
         """Loads a task from a preset.
 
-        From a local Hugging Face directory it loads the backbone and the
-        preprocessor, and for a masked-LM task the head, too; `memory_layers`,
-        `memory_block` and `memory` then add memory.
+        From a local directory of transformers it loads the backbone, the
+        tokenizer, and the head if the directory has one of this kind;
+        `memory_layers`, `memory_block` and `memory` then add memory. One
+        warning names the tensors of the directory that have no place in the
+        task, and the weights of the task that are new.
 
         Args:
             preset: str. A local preset directory, a local directory of
@@ -57,6 +59,10 @@ class PKMTask(DistributedTraining):
 
         Returns:
             A task of this class.
+
+        Raises:
+            ValueError: a directory of transformers lacks tensors of the
+                backbone or a tokenizer, or computes something else.
         """
         # The base class of question answerers takes any backbone.
         kind = getattr(cls.backbone_cls, "hugging_face_family", None)
@@ -70,17 +76,24 @@ class PKMTask(DistributedTraining):
             for name in _OF_THE_BACKBONE
             if name in kwargs
         }
-        backbone = cls.backbone_cls.from_preset(
-            preset, load_weights=False, **of_backbone
-        )
-        if "preprocessor" not in kwargs:
-            kwargs["preprocessor"] = cls.preprocessor_cls.from_preset(
-                preset, sequence_length=min(512, backbone.max_sequence_length)
+        backbone = kwargs.pop("backbone", None)
+        if backbone is None:
+            backbone = cls.backbone_cls.from_preset(
+                preset, load_weights=False, **of_backbone
             )
-        task = cls(backbone, **kwargs)
+        if "preprocessor" not in kwargs:
+            kwargs["preprocessor"] = cls.preprocessor_cls(
+                reader.make_tokenizer(backbone.vocabulary_size),
+                sequence_length=min(512, backbone.max_sequence_length),
+            )
+        task = cls(backbone, **cls._checkpoint_config(reader, kwargs))
         if load_weights:
-            task._load_checkpoint(reader)
+            reader.load_weights(task)
         return task
 
-    def _load_checkpoint(self, reader: CheckpointReader) -> None:
-        reader.load_weights(self.backbone, optional=("pooled_dense/",))
+    @classmethod
+    def _checkpoint_config(
+        cls, reader: CheckpointReader, arguments: dict[str, Any]
+    ) -> dict[str, Any]:
+        """Returns the task's arguments, with those of the checkpoint's head."""
+        return arguments

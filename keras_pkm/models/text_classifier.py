@@ -5,6 +5,7 @@ from typing import Any
 import keras
 import keras_hub
 
+from keras_pkm.models.checkpoint_readers import CheckpointReader
 from keras_pkm.models.pkm_backbone import PKMBackbone
 from keras_pkm.models.pkm_bert_backbone import PKMBertBackbone
 from keras_pkm.models.pkm_distil_bert_backbone import PKMDistilBertBackbone
@@ -26,6 +27,12 @@ class PKMTextClassifier(PKMTask):
         super().__init__(
             backbone, num_classes, preprocessor=preprocessor, **kwargs
         )
+
+    @classmethod
+    def _checkpoint_config(
+        cls, reader: CheckpointReader, arguments: dict[str, Any]
+    ) -> dict[str, Any]:
+        return reader.classifier_config(**arguments)
 
 
 @keras.saving.register_keras_serializable("keras_pkm")

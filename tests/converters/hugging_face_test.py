@@ -3,12 +3,15 @@
 import json
 import pathlib
 import shutil
+import warnings
 
 import keras
+import ml_dtypes
 import numpy as np
 import pytest
 
 from keras_pkm import models
+from keras_pkm.converters import HuggingFaceDirectory
 from tests.models.tiny import MEMORY
 
 ROOT = pathlib.Path(__file__).parent / "hugging_face"
@@ -24,17 +27,38 @@ BACKBONES = {
     "distilbert": models.PKMDistilBertBackbone,
     "distilbert-bare": models.PKMDistilBertBackbone,
     "roberta": models.PKMRobertaBackbone,
+    # Tables of segments for a model without this input.
+    "roberta-segments": models.PKMRobertaBackbone,
+    "roberta-padding": models.PKMRobertaBackbone,
+    "bert-untied": models.PKMBertBackbone,
+    "bert-tokens": models.PKMBertBackbone,
+    "bert-classifier": models.PKMBertBackbone,
 }
 MASKED_LM = {
     "bert": models.PKMBertMaskedLM,
     "distilbert": models.PKMDistilBertMaskedLM,
     "roberta": models.PKMRobertaMaskedLM,
+    "roberta-segments": models.PKMRobertaMaskedLM,
+}
+CLASSIFIERS = {
+    "bert-classifier": models.PKMBertTextClassifier,
+    "distilbert-classifier": models.PKMDistilBertTextClassifier,
+    "roberta-classifier": models.PKMRobertaTextClassifier,
 }
 
 
 def expected_of(name):
     with np.load(ROOT / name / "expected.npz") as arrays:
         return dict(arrays)
+
+
+def load(cls, path, **arguments):
+    """A model, and the lines of the one warning, if there is one."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model = cls.from_preset(str(path), **arguments)
+    assert len(caught) <= 1
+    return model, "\n".join(str(each.message) for each in caught).split("\n")
 
 
 def features_of(backbone, expected):
@@ -47,7 +71,7 @@ def sequence_output(outputs):
 
 @pytest.mark.parametrize("name", BACKBONES)
 def test_hidden_states(name):
-    backbone = BACKBONES[name].from_preset(str(ROOT / name))
+    backbone, _ = load(BACKBONES[name], ROOT / name)
     expected = expected_of(name)
     x = features_of(backbone, expected)
     actual = sequence_output(backbone(x))
@@ -62,7 +86,7 @@ def test_hidden_states(name):
 
 @pytest.mark.parametrize("name", MASKED_LM)
 def test_masked_lm_logits(name):
-    task = MASKED_LM[name].from_preset(str(ROOT / name))
+    task, _ = load(MASKED_LM[name], ROOT / name)
     expected = expected_of(name)
     x = features_of(task.backbone, expected)
     positions = np.tile(np.arange(4, dtype="int32"), (3, 1))
@@ -71,15 +95,46 @@ def test_masked_lm_logits(name):
     assert task.preprocessor.tokenizer.vocabulary_size() == 20
 
 
+@pytest.mark.parametrize("name", CLASSIFIERS)
+def test_classifier_logits(name):
+    """A fine-tuned head is taken, with its number of labels and dropout."""
+    task, said = load(CLASSIFIERS[name], ROOT / name)
+    assert said == [""]
+    expected = expected_of(name)
+    np.testing.assert_allclose(
+        task(features_of(task.backbone, expected)),
+        expected["logits"],
+        atol=1e-5,
+    )
+    dropout = {"bert-classifier": 0.3, "distilbert-classifier": 0.2}
+    assert task.dropout == dropout.get(name, 0.1)
+    assert task.preprocessor.tokenizer.vocabulary_size() == 20
+
+
+def test_question_answerer_logits():
+    task, said = load(models.PKMBertQuestionAnswerer, ROOT / "bert-answerer")
+    assert len(said) == 2 and "pooled_dense/kernel, pooled_dense" in said[1]
+    expected = expected_of("bert-answerer")
+    actual = task(features_of(task.backbone, expected))
+    mask = expected["padding_mask"]
+    for name in ("start", "end"):
+        np.testing.assert_allclose(
+            np.asarray(actual[name])[mask],
+            expected[f"{name}_logits"][mask],
+            atol=1e-5,
+        )
+
+
 def test_memory_joins():
     """With ResM only memories are new; without values it is the same model."""
     path = str(ROOT / "bert")
-    backbone = models.PKMBertBackbone.from_preset(
-        path, memory_layers=(2,), memory=MEMORY
+    backbone, said = load(
+        models.PKMBertBackbone, path, memory_layers=(2,), memory=MEMORY
     )
+    assert "transformer_layer_1/product_key_memory/memory_values" in said[-1]
     memory = backbone.transformer_layers[1].product_key_memory
     memory.memory_values.assign(0 * memory.memory_values)
-    plain = models.PKMBertBackbone.from_preset(path)
+    plain, _ = load(models.PKMBertBackbone, path)
     x = features_of(plain, expected_of("bert"))
     np.testing.assert_allclose(
         backbone(x)["sequence_output"], plain(x)["sequence_output"], atol=1e-6
@@ -87,13 +142,16 @@ def test_memory_joins():
 
 
 def test_memory_in_place_of_the_feed_forward_network():
-    backbone = models.PKMDistilBertBackbone.from_preset(
-        str(ROOT / "distilbert"),
+    backbone, said = load(
+        models.PKMDistilBertBackbone,
+        ROOT / "distilbert-bare",
         memory_layers=(1,),
         memory_block="pkm",
         memory=MEMORY,
     )
-    plain = models.PKMDistilBertBackbone.from_preset(str(ROOT / "distilbert"))
+    assert "transformer.layer.0.ffn.lin1.weight" in said[1]
+    plain, said = load(models.PKMDistilBertBackbone, ROOT / "distilbert-bare")
+    assert said == [""]
     for ours, theirs in zip(
         backbone.transformer_layers[1].weights,
         plain.transformer_layers[1].weights,
@@ -137,14 +195,52 @@ def change_config(directory, **changes):
         ({"hidden_act": "relu"}, "`hidden_act`.*must be one of gelu.*relu"),
         ({"position_embedding_type": "relative_key"}, "must be 'absolute'"),
         ({"hidden_size": None}, "must have an entry `hidden_size`"),
+        ({"hidden_size": "8"}, "`hidden_size`.*must be an integer.*'8'"),
         ({"vocab_size": 30}, r"`embeddings.word_embeddings.weight`.*\(30, 8\)"),
-        ({"num_hidden_layers": 3}, "must contain `encoder.layer.2.attention"),
+        (
+            {"num_hidden_layers": 3},
+            "must contain `encoder.layer.2.attention.self.query.weight`.*the "
+            "nearest.* encoder.layer.1.attention.self.query.weight",
+        ),
+        # What a model would compute otherwise.
+        ({"is_decoder": True}, "`is_decoder`.*must be False.*Received: True"),
+        ({"add_cross_attention": True}, "`add_cross_attention`"),
+        ({"pruned_heads": {"0": [1]}}, r"`pruned_heads`.*\{'0': \[1\]\}"),
+        ({"quantization_config": {"bits": 4}}, "`quantization_config`"),
+        ({"auto_map": {"AutoModel": "m.Model"}}, "`auto_map`.*m.Model"),
+        (
+            {"attention_probs_dropout_prob": 0.0},
+            "`hidden_dropout_prob` 0.1, `attention_probs_dropout_prob` 0.0",
+        ),
+        ({"model_type": None}, "`model_type`.*architectures.*BertForMasked"),
     ],
 )
 def test_directories_that_do_not_fit(directory, changes, message):
     change_config(directory, **changes)
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match=message) as error:
         models.PKMBertBackbone.from_preset(str(directory))
+    assert len(str(error.value)) < 700
+
+
+def test_the_model_type_is_not_dumped(directory):
+    """Nor does a task say what a backbone does not."""
+    change_config(directory, model_type=None, architectures=None)
+    with pytest.raises(ValueError, match="Received: 22 entries") as error:
+        models.PKMBertMaskedLM.from_preset(str(directory))
+    assert "vocab_size" not in str(error.value)
+
+
+def test_rates_of_dropout_that_differ(directory):
+    change_config(directory, attention_probs_dropout_prob=0.0)
+    backbone, _ = load(
+        models.PKMBertBackbone, directory, dropout=0.0, load_weights=False
+    )
+    assert backbone.dropout == 0.0
+    task, _ = load(models.PKMBertMaskedLM, directory, backbone=backbone)
+    expected = expected_of("bert")
+    positions = np.tile(np.arange(4, dtype="int32"), (3, 1))
+    x = {**features_of(backbone, expected), "mask_positions": positions}
+    np.testing.assert_allclose(task(x), expected["logits"][:, :4], atol=1e-5)
 
 
 def test_a_directory_without_weights(directory):
@@ -160,9 +256,10 @@ def test_a_file_that_was_cut_off(directory):
         models.PKMBertBackbone.from_preset(str(directory))
 
 
-def test_a_head_of_another_activation():
+def test_a_head_of_another_activation(directory):
+    change_config(directory, hidden_act="gelu_new")
     with pytest.raises(ValueError, match="'gelu' for its masked-LM head"):
-        models.PKMBertMaskedLM.from_preset(str(ROOT / "bert-tanh"))
+        models.PKMBertMaskedLM.from_preset(str(directory))
 
 
 def test_a_class_for_any_backbone_knows_no_kind_of_model():
@@ -173,7 +270,7 @@ def test_a_class_for_any_backbone_knows_no_kind_of_model():
 def test_another_epsilon(directory, tmp_path):
     """transformers' own `RobertaConfig()` has BERT's, for instance."""
     change_config(directory, layer_norm_eps=1e-6)
-    task = models.PKMBertMaskedLM.from_preset(str(directory))
+    task, _ = load(models.PKMBertMaskedLM, directory)
     norms = [
         layer
         for layer in task._flatten_layers()
@@ -184,9 +281,267 @@ def test_another_epsilon(directory, tmp_path):
     task.backbone.save_to_preset(str(tmp_path / "preset"))
     copy = models.PKMBertBackbone.from_preset(str(tmp_path / "preset"))
     assert copy.layer_norm_epsilon == 1e-6
-    assert models.PKMRobertaBackbone.from_preset(
-        str(ROOT / "roberta")
-    ).layer_norm_epsilon == pytest.approx(1e-5)
+    roberta, _ = load(models.PKMRobertaBackbone, ROOT / "roberta")
+    assert roberta.layer_norm_epsilon == pytest.approx(1e-5)
+
+
+def change_tensors(directory, change):
+    """Saves the tensors that a function makes of those there are."""
+    from safetensors.numpy import load_file
+    from safetensors.numpy import save_file
+
+    path = directory / "model.safetensors"
+    tensors = change(load_file(path))
+    save_file({k: np.ascontiguousarray(v) for k, v in tensors.items()}, path)
+
+
+def check_masked_lm(directory, name="bert"):
+    """The directory gives the logits of the one that it was made from."""
+    task, said = load(MASKED_LM[name], directory)
+    expected = expected_of(name)
+    positions = np.tile(np.arange(4, dtype="int32"), (3, 1))
+    x = {**features_of(task.backbone, expected), "mask_positions": positions}
+    np.testing.assert_allclose(task(x), expected["logits"][:, :4], atol=1e-5)
+    return said
+
+
+WORDS = "bert.embeddings.word_embeddings.weight"
+DECODER = "cls.predictions.decoder.weight"
+
+
+@pytest.mark.parametrize(
+    "prefix", ["module.", "_orig_mod.", "model.", "0.auto_model."]
+)
+def test_prefixes_that_tools_leave(prefix, directory):
+    change_tensors(
+        directory, lambda old: {prefix + name: old[name] for name in old}
+    )
+    assert len(check_masked_lm(directory)) == 2
+
+
+def test_names_that_tools_leave_inside(directory):
+    def change(old):
+        return {
+            name.replace("layer.0.", "layer.0._fsdp_wrapped_module.").replace(
+                "LayerNorm.weight", "LayerNorm.gamma"
+            ): value
+            for name, value in old.items()
+        }
+
+    change_tensors(directory, change)
+    assert len(check_masked_lm(directory)) == 2
+
+
+@pytest.mark.parametrize("name", MASKED_LM)
+def test_a_tied_table_under_its_other_name(name, tmp_path):
+    """safetensors saves a table with two names under one of them."""
+    directory = tmp_path / name
+    shutil.copytree(ROOT / name, directory)
+    family = HuggingFaceDirectory(directory, name.split("-")[0]).family
+
+    def change(old):
+        words = f"{family.prefix}embeddings.word_embeddings.weight"
+        old[f"{family.decoder}.weight"] = old.pop(words)
+        bias = f"{family.heads['mlm_head']}.bias"
+        old[f"{family.decoder}.bias"] = old.pop(bias)
+        return old
+
+    change_tensors(directory, change)
+    check_masked_lm(directory, name)
+
+
+def test_both_names_of_a_tied_table(directory):
+    change_tensors(directory, lambda old: {**old, DECODER: old[WORDS]})
+    said = check_masked_lm(directory)
+    assert len(said) == 2 and said[1].startswith("New")
+
+
+@pytest.mark.parametrize("config", [{}, {"tie_word_embeddings": False}])
+def test_an_untied_decoder_is_refused(config, directory):
+    change_config(directory, **config)
+    change_tensors(directory, lambda old: {**old, DECODER: 2 * old[WORDS]})
+    with pytest.raises(ValueError, match=f"`{DECODER}` with values of its own"):
+        models.PKMBertMaskedLM.from_preset(str(directory))
+    _, said = load(models.PKMBertBackbone, directory)
+    assert f"differs from `{WORDS.removeprefix('bert.')}`: {DECODER}" in (
+        "\n".join(said)
+    )
+    with pytest.raises(ValueError, match="tie_word_embeddings=False"):
+        models.PKMBertMaskedLM.from_preset(str(ROOT / "bert-untied"))
+
+
+def test_a_decoder_with_a_bias_of_its_own(directory):
+    name = "cls.predictions.decoder.bias"
+    change_tensors(
+        directory, lambda old: {**old, name: 1 + old["cls.predictions.bias"]}
+    )
+    with pytest.raises(ValueError, match=f"`{name}` with values of its own"):
+        models.PKMBertMaskedLM.from_preset(str(directory))
+
+
+def test_all_tensors_are_accounted_for(directory):
+    def change(old):
+        old["cls.seq_relationship.weight"] = np.ones((2, 8), "float32")
+        old["extra"] = np.ones(3, "float32")
+        old["bert.embeddings.position_ids"] = np.arange(16)[None]
+        return old
+
+    change_tensors(directory, change)
+    _, said = load(models.PKMBertMaskedLM, directory)
+    assert said == [
+        f"'{directory}':",
+        "Not loaded, because this model has no such weight: "
+        "cls.seq_relationship.weight, extra.",
+        "New, with initial values: pooled_dense/kernel, pooled_dense/bias.",
+    ]
+    change_tensors(
+        directory,
+        lambda old: {
+            **old,
+            "bert.embeddings.position_ids": np.arange(16)[None] + 1,
+        },
+    )
+    _, said = load(models.PKMBertMaskedLM, directory)
+    assert said[1] == (
+        "Not loaded, because positions are counted here: "
+        "embeddings.position_ids."
+    )
+
+
+def test_rows_of_segments_that_have_no_input():
+    _, said = load(models.PKMRobertaMaskedLM, ROOT / "roberta-segments")
+    assert "token_type_embeddings.weight, rows 1 to 1" in said[1]
+    _, said = load(models.PKMRobertaBackbone, ROOT / "roberta-padding")
+    assert "pooler.dense.bias, pooler.dense.weight" in said[1]
+    assert "token_type_embeddings.weight, rows 1 to 2" in said[2]
+
+
+def test_another_number_of_segments(tmp_path):
+    directory = tmp_path / "roberta"
+    shutil.copytree(ROOT / "roberta", directory)
+    change_config(directory, type_vocab_size=2)
+    with pytest.raises(ValueError, match="the 2 rows of `type_vocab_size`"):
+        models.PKMRobertaBackbone.from_preset(str(directory))
+
+
+def test_heads_that_are_new(directory):
+    _, said = load(models.PKMBertMaskedLM, ROOT / "bert-bare")
+    assert "mlm_head/intermediate_dense/kernel" in said[-1]
+    _, said = load(models.PKMBertMaskedLM, ROOT / "bert-classifier")
+    assert "such weight: classifier.bias, classifier.weight." in said[1]
+    assert "mlm_head/output_bias" in said[2]
+    _, said = load(
+        models.PKMBertTextClassifier, ROOT / "bert-classifier", num_classes=2
+    )
+    assert "its shape (3, 8) is not that of `logits/kernel`, (8, 2)" in said[2]
+    assert "its shape (3,) is not that of `logits/bias`, (2,)" in said[1]
+    assert "New, with initial values: logits/kernel, logits/bias." in said
+    with pytest.raises(ValueError, match="`num_classes` must be given"):
+        models.PKMBertTextClassifier.from_preset(str(directory))
+
+
+def test_a_classifier_of_tokens_is_no_classifier_of_texts():
+    path = str(ROOT / "bert-tokens")
+    with pytest.raises(ValueError, match="BertForTokenClassification"):
+        models.PKMBertTextClassifier.from_preset(path)
+    _, said = load(models.PKMBertTextClassifier, path, num_classes=3)
+    assert "not of a text classifier" in said[1] and "logits" in said[2]
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float64"])
+def test_other_floats(dtype, directory):
+    kind = ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype
+    change_tensors(
+        directory, lambda old: {k: v.astype(kind) for k, v in old.items()}
+    )
+    task, _ = load(models.PKMBertMaskedLM, directory)
+    plain, _ = load(models.PKMBertMaskedLM, ROOT / "bert")
+    for new, old in zip(task.backbone.weights[:5], plain.backbone.weights[:5]):
+        np.testing.assert_array_equal(
+            new, np.asarray(old).astype(kind).astype("float32")
+        )
+
+
+def test_numbers_that_are_no_floats(directory):
+    change_tensors(
+        directory, lambda old: {**old, WORDS: old[WORDS].astype(int)}
+    )
+    with pytest.raises(ValueError, match="floating-point numbers.*int64"):
+        models.PKMBertBackbone.from_preset(str(directory))
+
+
+def test_kernels_of_another_library(directory):
+    """TensorFlow's are the other way round."""
+    name = "bert.encoder.layer.0.intermediate.dense.weight"
+    change_tensors(directory, lambda old: {**old, name: old[name].T})
+    with pytest.raises(ValueError, match=r"\(8, 12\) entries.*shape \(8, 12"):
+        models.PKMBertBackbone.from_preset(str(directory))
+
+
+def save_shards(directory, number):
+    """Splits the tensors over files, with their index."""
+    from safetensors.numpy import load_file
+    from safetensors.numpy import save_file
+
+    tensors = load_file(directory / "model.safetensors")
+    names = {}
+    for shard in range(number):
+        file = f"model-{shard + 1:05}-of-{number:05}.safetensors"
+        part = {name: tensors[name] for name in sorted(tensors)[shard::number]}
+        save_file(part, directory / file)
+        names |= dict.fromkeys(part, file)
+    index = directory / "model.safetensors.index.json"
+    index.write_text(json.dumps({"weight_map": names}))
+
+
+def test_shards_and_an_index_that_was_left_behind(directory):
+    save_shards(directory, 2)
+    old = expected_of("bert")
+    change_tensors(directory, lambda old: {k: 0 * v for k, v in old.items()})
+    # As in transformers, the file of all tensors is the newer one.
+    backbone, _ = load(models.PKMBertBackbone, directory)
+    assert not np.any(backbone.token_embedding.embeddings)
+    (directory / "model.safetensors").unlink()
+    check_masked_lm(directory)
+    assert old["logits"].any()
+    shutil.copy(ROOT / "bert" / "model.safetensors", directory)
+    for shard in directory.glob("model-*"):
+        shard.unlink()
+    check_masked_lm(directory)
+    (directory / "model.safetensors").unlink()
+    with pytest.raises(ValueError, match="must contain model-00001-of-00002"):
+        models.PKMBertBackbone.from_preset(str(directory))
+
+
+def test_an_index_that_does_not_fit(directory):
+    save_shards(directory, 2)
+    (directory / "model.safetensors").unlink()
+    first, second = sorted(directory.glob("model-*"))
+    shutil.copy(second, first)
+    with pytest.raises(ValueError, match="Received: one without bert.embed"):
+        models.PKMBertBackbone.from_preset(str(directory))
+    (directory / "model.safetensors.index.json").write_text("{}")
+    with pytest.raises(ValueError, match="an entry `weight_map`"):
+        models.PKMBertBackbone.from_preset(str(directory))
+
+
+def test_several_models_in_a_file(directory):
+    change_tensors(
+        directory,
+        lambda old: {
+            f"{part}.{name}": value
+            for part in ("question", "context")
+            for name, value in old.items()
+        },
+    )
+    with pytest.raises(ValueError, match="must contain one model.*`context"):
+        models.PKMBertBackbone.from_preset(str(directory))
+
+
+def test_an_adapter_beside_the_model(directory):
+    (directory / "adapter_config.json").write_text("{}")
+    with pytest.raises(ValueError, match="Merge the adapter"):
+        models.PKMBertBackbone.from_preset(str(directory))
 
 
 @pytest.fixture
@@ -210,13 +565,13 @@ def test_a_name_on_the_hub_gives_what_its_directory_gives(hub):
     backbones = []
     for name in (str(ROOT / "bert"), "hf://somebody/bert"):
         keras.utils.set_random_seed(0)  # of the pooler, which it lacks
-        backbones.append(models.PKMBertBackbone.from_preset(name))
+        backbones.append(load(models.PKMBertBackbone, name)[0])
     local, named = backbones
     assert named.get_config() | {"name": 0} == local.get_config() | {"name": 0}
     assert named.activation == "gelu"
     for old, new in zip(local.weights, named.weights):
         np.testing.assert_array_equal(old, new)
-    assert "model*.safetensors" in hub[0]
+    assert {"model*.safetensors", "tokenizer.json"} <= set(hub[0])
 
 
 def test_another_model_on_the_hub_is_not_fetched(hub):

@@ -1,14 +1,15 @@
 """Makes the directories in `hugging_face/`, with what transformers computes.
 
     pip install transformers torch
-    python tests/converters/make_hugging_face_directories.py
+    python tests/converters/make_hugging_face_directories.py [NAME ...]
 
 They hold tiny models of random weights. `expected.npz` has token ids, a padding
-mask, the last hidden states and, for those with a head, the logits.
+mask, the last hidden states and, for those with a head, its outputs.
 """
 
 import json
 import pathlib
+import sys
 
 import numpy as np
 import torch
@@ -16,7 +17,9 @@ import transformers
 
 ROOT = pathlib.Path(__file__).parent / "hugging_face"
 VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefghijklmno"]
-BYTE_PAIRS = ["<s>", "<pad>", "</s>", "<unk>", "<mask>", *"abcdefghijklmno"]
+BYTE_PAIRS = ["<s>", "<pad>", "</s>", "<unk>", "<mask>", *"abcdefghijklm"]
+BYTE_PAIRS += ["Ġ", "ab"]
+MERGES = "#version: 0.2\na b\n"
 COMMON = {"vocab_size": 20, "initializer_range": 0.5}
 BERT = {
     **COMMON,
@@ -66,12 +69,53 @@ MODELS = {
         transformers.RobertaConfig,
         ROBERTA,
     ),
+    "roberta-segments": (
+        transformers.RobertaForMaskedLM,
+        transformers.RobertaConfig,
+        {**ROBERTA, "type_vocab_size": 2},
+    ),
+    "roberta-padding": (
+        transformers.RobertaModel,
+        transformers.RobertaConfig,
+        {**ROBERTA, "type_vocab_size": 3, "pad_token_id": 4},
+    ),
+    "bert-untied": (
+        transformers.BertForMaskedLM,
+        transformers.BertConfig,
+        {**BERT, "tie_word_embeddings": False},
+    ),
+    "bert-classifier": (
+        transformers.BertForSequenceClassification,
+        transformers.BertConfig,
+        {**BERT, "num_labels": 3, "classifier_dropout": 0.3},
+    ),
+    "bert-tokens": (
+        transformers.BertForTokenClassification,
+        transformers.BertConfig,
+        {**BERT, "num_labels": 3},
+    ),
+    "bert-answerer": (
+        transformers.BertForQuestionAnswering,
+        transformers.BertConfig,
+        BERT,
+    ),
+    "distilbert-classifier": (
+        transformers.DistilBertForSequenceClassification,
+        transformers.DistilBertConfig,
+        DISTILBERT,
+    ),
+    "roberta-classifier": (
+        transformers.RobertaForSequenceClassification,
+        transformers.RobertaConfig,
+        ROBERTA,
+    ),
 }
 
 
 def main():
-    """Writes all directories anew."""
-    for name, (model_class, config_class, config) in MODELS.items():
+    """Writes the directories that are named, or all, anew."""
+    for name in sys.argv[1:] or MODELS:
+        model_class, config_class, config = MODELS[name]
         torch.manual_seed(0)
         model = model_class(config_class(**config)).eval()
         with torch.no_grad():
@@ -91,7 +135,7 @@ def outputs_of(model, name) -> dict:
     shape = (3, 11)
     token_ids = rng.integers(5, 20, shape)
     padding_mask = np.arange(shape[1]) < np.array([[11], [7], [4]])
-    token_ids[~padding_mask] = 1 if name == "roberta" else 0
+    token_ids[~padding_mask] = model.config.pad_token_id
     inputs = {
         "input_ids": torch.tensor(token_ids),
         "attention_mask": torch.tensor(padding_mask.astype("int64")),
@@ -103,17 +147,18 @@ def outputs_of(model, name) -> dict:
     with torch.no_grad():
         outputs = model(**inputs, output_hidden_states=True)
     arrays["hidden"] = outputs.hidden_states[-1].numpy()
-    if hasattr(outputs, "logits"):
-        arrays["logits"] = outputs.logits.numpy()
+    for key in ("logits", "start_logits", "end_logits"):
+        if hasattr(outputs, key):
+            arrays[key] = outputs[key].numpy()
     return arrays
 
 
 def write_tokenizer(path, name):
     """Writes the vocabulary in the family's format."""
-    if name == "roberta":
+    if name.startswith("roberta"):
         ids = {token: number for number, token in enumerate(BYTE_PAIRS)}
         (path / "vocab.json").write_text(json.dumps(ids))
-        (path / "merges.txt").write_text("#version: 0.2\n")
+        (path / "merges.txt").write_text(MERGES)
         return
     (path / "vocab.txt").write_text("\n".join(VOCABULARY) + "\n")
     (path / "tokenizer_config.json").write_text('{"do_lower_case": true}\n')

@@ -94,7 +94,8 @@ def test_hugging_face(tmp_path, capsys):
     pytest.importorskip("safetensors", reason="safetensors is not installed")
     path = tmp_path / "text.txt"
     path.write_text("a b c d e f g h i j k l m n o")
-    results = run(HUGGING_FACE, path, tmp_path)
+    with pytest.warns(UserWarning, match="New, with.*: pooled_dense/kernel"):
+        results = run(HUGGING_FACE, path, tmp_path)
     assert results["memory_usage"] == {}
     assert "memory layer" not in capsys.readouterr().out
 

@@ -122,9 +122,11 @@ def test_init_from(tiny_run, train, source):
 
 def test_init_from_a_directory_of_transformers(train, tmp_path):
     pytest.importorskip("safetensors", reason="safetensors is not installed")
-    results = train("--init-from", str(HUGGING_FACE))
+    with pytest.warns(UserWarning, match="New, with.*: pooled_dense/kernel"):
+        results = train("--init-from", str(HUGGING_FACE))
     task = models.PKMBertMaskedLM.from_preset(str(tmp_path / "run" / "last"))
-    theirs = models.PKMBertMaskedLM.from_preset(str(HUGGING_FACE))
+    with pytest.warns(UserWarning, match="New, with.*: pooled_dense/kernel"):
+        theirs = models.PKMBertMaskedLM.from_preset(str(HUGGING_FACE))
     assert task.backbone.activation == theirs.backbone.activation == "gelu"
     tokens = task.preprocessor.tokenizer.get_vocabulary()
     assert tokens == theirs.preprocessor.tokenizer.get_vocabulary()

@@ -6,6 +6,11 @@ import pathlib
 import keras_hub
 
 from keras_pkm.converters.hugging_face import HuggingFaceDirectory
+from keras_pkm.converters.hugging_face_families import (
+    FAMILIES as HUGGING_FACE_FAMILIES,
+)
+from keras_pkm.converters.hugging_face_files import read_config
+from keras_pkm.converters.hugging_face_tokenizers import read_tokenizer
 from keras_pkm.runs.checksums import check_unchanged
 from keras_pkm.runs.json_files import read_json
 from keras_pkm.runs.presets import load_preset_tokenizer
@@ -183,14 +188,27 @@ def load_tokenizer(
 ) -> keras_hub.tokenizers.Tokenizer:
     """Loads the tokenizer of a preset, which may contain nothing else."""
     path = pathlib.Path(preset)
-    is_hugging_face = "model_type" in _read_config(preset)
-    if is_hugging_face or not (path / "tokenizer.json").exists():
+    config = _read_config(preset)
+    if "model_type" in config:
+        family = _family_of_hugging_face(config)
+        return read_tokenizer(
+            path, HUGGING_FACE_FAMILIES[family.name].tokenizer
+        )
+    if not (path / "tokenizer.json").exists():
         return keras_hub.tokenizers.Tokenizer.from_preset(preset)
     return load_preset_tokenizer(path)
 
 
 def _read_config(preset, flag="--model"):
-    return read_json(pathlib.Path(preset) / "config.json", flag, default={})
+    """The configuration of a model, or nothing where there is none."""
+    path = pathlib.Path(preset)
+    config = read_json(path / "config.json", flag, default={})
+    if config:
+        try:
+            read_config(path)
+        except ValueError as error:
+            raise UserError(f"{flag}: {error}") from error
+    return config
 
 
 def _family_of_hugging_face(config):

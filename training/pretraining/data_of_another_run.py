@@ -73,10 +73,12 @@ def link_packed(packed: RunDirectory, run: RunDirectory) -> None:
 
 def _content(tokenizer):
     """Returns the parts of a tokenizer that determine the ids of a text."""
+    config = tokenizer.get_config()
     return [
-        tokenizer.get_vocabulary(),
+        type(tokenizer),
+        list(tokenizer.get_vocabulary()),
         getattr(tokenizer, "merges", None),
-        getattr(tokenizer, "lowercase", None),
+        {key: config[key] for key in config if key != "name"},
     ]
 
 
