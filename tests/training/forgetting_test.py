@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from benchmarks.published.figure import find_table
 from keras_pkm.runs.user_error import UserError
 from tests.training.teach_test import TEXT
 from tests.training.teach_test import make_run
@@ -14,6 +15,7 @@ from training.forgetting.findings import collect_findings
 from training.forgetting.findings import merit
 from training.forgetting.plan import run_job
 from training.forgetting.recipe import ForgettingRecipe
+from training.forgetting.report import write_report
 from training.knowledge.recipe import RecallRecipe
 
 RATES = (
@@ -159,3 +161,43 @@ def test_the_best_rate_of_facts_has_the_highest_product():
         return merit({"learned": learned, "kept": kept, "seeds": seeds})
 
     assert of_facts(0.99, 1.0) > of_facts(1.0, 0.5)
+
+
+def _tried(rate, steps, known):
+    seed = {
+        "rate": rate,
+        "steps": steps,
+        "new": {"facts": 4, "known_after": known},
+        "old": {"facts": 9, "kept": known},
+    }
+    return {"rate": rate, "learned": known, "kept": known, "seeds": [seed]}
+
+
+def test_the_report_says_what_the_caps_left_out(tmp_path):
+    """What the cap of steps stopped, and rates at the edge of their grid."""
+    steps = [[20, 20], [20, 7], [3, 4]]
+    tried = [
+        _tried(rate, each, known)
+        for rate, each, known in zip((0.1, 0.2, 0.3), steps, (0.5, 0.2, 0.1))
+    ]
+    ways = {
+        name: {"title": name, "tried": tried[:length], "best": best}
+        for name, length, best in (
+            ("low", 3, 0),
+            ("middle", 3, 1),
+            ("high", 3, 2),
+            ("alone", 1, 0),
+        )
+    }
+    recipe = ForgettingRecipe(out=tmp_path, steps=20)
+    write_report(recipe, {"contestants": ways, "known_before": [1.0]})
+    page = (tmp_path / "report.md").read_text()
+    rows = find_table(page, "The best learning rate of each way")
+    names = ("rate", "groups learned", "at all rates")
+    places = [rows[0].index(name) for name in names]
+    assert {row[0]: [row[place] for place in places] for row in rows[2:]} == {
+        "low": ["0.1 (lowest)", "0 of 2", "3 of 6"],
+        "middle": ["0.2", "1 of 2", "3 of 6"],
+        "high": ["0.3 (highest)", "2 of 2", "3 of 6"],
+        "alone": ["0.1", "0 of 2", "0 of 2"],
+    }

@@ -14,6 +14,11 @@ from training.forgetting.recipe import ForgettingRecipe
 from training.reports.knowledge_plots import plot_forgetting
 from training.reports.markdown import markdown_table
 
+_EDGES = (
+    "A best rate that is the lowest or the highest of those that were tried is "
+    "marked: rates beyond it may be better."
+)
+
 
 def write_report(recipe: ForgettingRecipe, findings: dict) -> None:
     """Writes `report.md`, `report.json` and the plot.
@@ -23,7 +28,7 @@ def write_report(recipe: ForgettingRecipe, findings: dict) -> None:
         findings: The result of `training.forgetting.findings.collect_findings`.
     """
     directory = ForgettingDirectory(recipe.out)
-    contestants = findings["contestants"].values()
+    contestants = list(findings["contestants"].values())
     is_text = recipe.model is not None
     figure = plot_forgetting(
         {
@@ -47,10 +52,16 @@ def write_report(recipe: ForgettingRecipe, findings: dict) -> None:
         _summary(recipe, findings),
         "![What was learned and what was kept](forgetting.png)",
         "## The best learning rate of each way",
-        table((found, found["tried"][found["best"]]) for found in contestants),
+        table(recipe, [(found, found["best"]) for found in contestants], True),
         "## All learning rates",
         table(
-            (found, tried) for found in contestants for tried in found["tried"]
+            recipe,
+            [
+                (found, index)
+                for found in contestants
+                for index in range(len(found["tried"]))
+            ],
+            False,
         ),
         "## Jobs",
         "\n".join(["```shell", *commands, "```"]),
@@ -68,7 +79,7 @@ def _summary(recipe, findings):
             f"{recipe.keep} is what it was to keep. The best rate is the one "
             "that changed this least, of those with which the first text's "
             "perplexity fell as far; if it did with none, the one with the "
-            "highest product of what was learned and what was kept."
+            "highest product of what was learned and what was kept. " + _EDGES
         )
     known = ", ".join(
         f"{100 * share:.2f}" for share in findings["known_before"]
@@ -79,53 +90,88 @@ def _summary(recipe, findings):
         f"{recipe.group_size:,}, each until all were known, at most "
         f"{recipe.steps:,} steps. New is the share of the new facts that is "
         "known at the end, old that of the old ones known before that still "
-        "is. The best rate is the one with the highest product of both. Seeds: "
-        f"{recipe.seeds}."
+        "is. The best rate is the one with the highest product of both, by "
+        f"these medians. {_EDGES} Groups learned are those that were known "
+        "completely before the last of these steps, with all seeds, at the "
+        "rate of the row and at all rates: the others were stopped by the "
+        f"number of steps. Seeds: {recipe.seeds}."
     )
 
 
-def _fact_table(pairs):
-    rows = [
-        [
-            found["title"],
-            f"{tried['rate']:g}",
-            _percent(map(learned, tried["seeds"])),
-            _percent(map(kept, tried["seeds"])),
-            _middle((sum(seed["steps"]) for seed in tried["seeds"]), ",.0f"),
-            _rows_of(tried["seeds"]),
-        ]
-        for found, tried in pairs
+def _fact_table(recipe, chosen, are_best):
+    rows = []
+    for found, index in chosen:
+        tried = found["tried"][index]
+        groups = [_groups_learned([tried], recipe.steps)]
+        if are_best:
+            groups.append(_groups_learned(found["tried"], recipe.steps))
+        rows.append(
+            [
+                found["title"],
+                _rate(found, index, are_best),
+                *groups,
+                _percent(map(learned, tried["seeds"])),
+                _percent(map(kept, tried["seeds"])),
+                _middle(
+                    (sum(seed["steps"]) for seed in tried["seeds"]), ",.0f"
+                ),
+                _rows_of(tried["seeds"]),
+            ]
+        )
+    header = [
+        *("what is trained", "rate", "groups learned"),
+        *(["at all rates"] if are_best else []),
+        *("new %", "old %", "steps", "rows"),
     ]
-    header = ["what is trained", "rate", "new %", "old %", "steps", "rows"]
     return markdown_table(header, rows)
 
 
-def _text_table(pairs):
-    rows = [
-        [
-            found["title"],
-            f"{tried['rate']:g}",
-            *(
-                _middle((part[name] for part in parts), ".2f")
-                for parts in (
-                    [seed["new"] for seed in tried["seeds"]],
-                    [seed["old"] for seed in tried["seeds"]],
-                )
-                for name in ("perplexity_before", "perplexity_after")
-            ),
-            _middle(
-                (100 * seed["old"]["change"] for seed in tried["seeds"]), "+.2f"
-            ),
-            _middle((sum(seed["steps"]) for seed in tried["seeds"]), ",.0f"),
-            _rows_of(tried["seeds"]),
-        ]
-        for found, tried in pairs
-    ]
+def _text_table(_, chosen, are_best):
+    rows = []
+    for found, index in chosen:
+        seeds = found["tried"][index]["seeds"]
+        rows.append(
+            [
+                found["title"],
+                _rate(found, index, are_best),
+                *(
+                    _middle((seed[part][name] for seed in seeds), ".2f")
+                    for part in ("new", "old")
+                    for name in ("perplexity_before", "perplexity_after")
+                ),
+                _middle(
+                    (100 * seed["old"]["change"] for seed in seeds), "+.2f"
+                ),
+                _middle((sum(seed["steps"]) for seed in seeds), ",.0f"),
+                _rows_of(seeds),
+            ]
+        )
     header = [
         *("what is trained", "rate", "new before", "after", "old before"),
         *("after", "change %", "steps", "rows"),
     ]
     return markdown_table(header, rows)
+
+
+def _rate(found, index, is_best):
+    """The rate; of a best one also whether it is at the edge of its grid."""
+    rates = [tried["rate"] for tried in found["tried"]]
+    cell = f"{rates[index]:g}"
+    if not is_best or len(rates) == 1:
+        return cell
+    edges = {min(rates): " (lowest)", max(rates): " (highest)"}
+    return cell + edges.get(rates[index], "")
+
+
+def _groups_learned(tried, steps):
+    """The groups that needed fewer steps than they had, of all groups."""
+    taken = [
+        group
+        for each in tried
+        for seed in each["seeds"]
+        for group in seed["steps"]
+    ]
+    return f"{sum(group < steps for group in taken)} of {len(taken)}"
 
 
 def _percent(shares):
