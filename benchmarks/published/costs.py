@@ -6,11 +6,12 @@ import pathlib
 from benchmarks.published.figure import select
 
 
-def costs(directory: pathlib.Path) -> str:
+def costs(directory: pathlib.Path, with_paper: bool = True) -> str:
     """Returns the table of costs.
 
     Args:
         directory: The directory of one of the benchmarks, beside the others.
+        with_paper: Whether to show the figures that the paper measured.
     """
     measured = directory.parent
     served = _rows(measured / "inference-1" / "inference.json")
@@ -20,19 +21,22 @@ def costs(directory: pathlib.Path) -> str:
 
     def speed(rows, model):
         (row,) = (row for row in rows if row["model"] == model)
-        return _middle(row["speed, BASE = 1"])
+        return row["speed, BASE = 1"]
 
-    def layer(against):
+    def layer(optimizer):
         found = {
-            row["tokens"]: _middle(row["times faster"])
+            row["tokens"]: row["times faster"]
             for row in layers
-            if row["task"] == "train step" and row["against"] == against
+            if row["task"] == "train step"
+            and row["against"] == f"EmbeddingBag (torch), {optimizer}"
         }
         return f"{found[128]}; {found[2048]}"
 
     (resm,) = (row for row in trained if row["model"] == "BASE+ResM, PKMAdam")
+    (plain,) = (row for row in trained if row["model"] == "BASE, Adam")
+    columns = ["`python benchmarks/…`", "measured", "here", "the paper, V100"]
     rows = [
-        ["`python benchmarks/…`", "measured", "here", "the paper, V100"],
+        columns,
         ["---", "---", "---:", "---:"],
         [
             "`inference.py --batches 1 --rounds 15`",
@@ -50,31 +54,31 @@ def costs(directory: pathlib.Path) -> str:
         ],
         [
             "`training.py --rounds 5`",
-            "train step of BASE+ResM, 8 x 128 tokens, BASE = 1",
-            _middle(resm["times slower"]),
+            "time of a train step of BASE+ResM, 8 x 128 tokens, BASE = 1",
+            resm["times slower"],
             "1.82",
         ],
         [
-            "`layer.py --tokens 128 2048 --rounds 9`",
-            "a layer's train step against torch with Adam: times faster at "
-            "128; 2,048 tokens",
-            layer("EmbeddingBag (torch), Adam"),
+            "the same",
+            "its peak memory in MiB; that of BASE",
+            f"{resm['peak MiB']}; {plain['peak MiB']}",
             "-",
         ],
         [
-            "the same",
-            "against torch with fused Adam",
-            layer("EmbeddingBag (torch), fused Adam"),
+            "`layer.py --tokens 128 2048 --rounds 9`",
+            "a layer's train step against torch's fused Adam: times faster "
+            "at 128; 2,048 tokens",
+            layer("fused Adam"),
             "-",
         ],
+        *(
+            ["the same", f"against torch's {each}", layer(each), "-"]
+            for each in ("SparseAdam", "Adam")
+        ),
     ]
-    return select(rows)
+    shown = columns if with_paper else columns[:-1]
+    return select(rows, {name: name for name in shown})
 
 
 def _rows(path):
     return json.loads(path.read_text(encoding="utf-8"))["rows"]
-
-
-def _middle(cell):
-    """The median of `0.893 (0.84-0.929)`."""
-    return str(cell).split()[0]

@@ -16,7 +16,12 @@ def test_the_table_of_costs(tmp_path):
             {"model": "BASE+ResM", "speed, BASE = 1": "0.847 (0.8-0.9)"},
         ],
         "training/training": [
-            {"model": "BASE+ResM, PKMAdam", "times slower": "1.18 (1.1-1.2)"},
+            {
+                "model": "BASE+ResM, PKMAdam",
+                "times slower": "1.18 (1.1-1.2)",
+                "peak MiB": "8,900",
+            },
+            {"model": "BASE, Adam", "peak MiB": "3,300"},
         ],
         "layer-short/layer": [
             {
@@ -28,6 +33,7 @@ def test_the_table_of_costs(tmp_path):
             for tokens, optimizer, faster in (
                 *((128, "Adam", 12.3), (2048, "Adam", 2.6)),
                 *((128, "fused Adam", 5.96), (2048, "fused Adam", 1.09)),
+                *((128, "SparseAdam", 4.5), (2048, "SparseAdam", 5.7)),
             )
         ],
     }
@@ -40,12 +46,18 @@ def test_the_table_of_costs(tmp_path):
         for line in costs(tmp_path / "training").splitlines()[2:]
     ]
     assert cells == [
-        ["0.893", "0.743 |"],
-        ["0.291", "0.540 |"],
-        ["0.847", "- |"],
-        ["1.18", "1.82 |"],
-        ["12.3; 2.6", "- |"],
-        ["5.96; 1.09", "- |"],
+        ["0.893 (0.84-0.929)", "0.743 |"],
+        ["0.291 (0.2-0.3)", "0.540 |"],
+        ["0.847 (0.8-0.9)", "- |"],
+        ["1.18 (1.1-1.2)", "1.82 |"],
+        ["8,900; 3,300", "- |"],
+        ["5.96 (1-20); 1.09 (1-20)", "- |"],
+        ["4.5 (1-20); 5.7 (1-20)", "- |"],
+        ["12.3 (1-20); 2.6 (1-20)", "- |"],
+    ]
+    alone = costs(tmp_path / "training", with_paper=False)
+    assert [line.split(" | ")[-1] for line in alone.splitlines()[2:]] == [
+        f"{here} |" for here, _ in cells
     ]
 
 

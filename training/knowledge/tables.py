@@ -58,7 +58,6 @@ def _ablated(contenders):
     for found in contenders.values():
         if "ablated" not in found["seeds"][0]:
             continue
-        usage = found["seeds"][0]["memory_usage"]
         cells = [
             [100 * seed["ablated"][how] for seed in found["seeds"]]
             for how in ("zero", "shuffle")
@@ -68,10 +67,8 @@ def _ablated(contenders):
                 found["title"],
                 f"{100 * found['recall']:.1f}",
                 *(_over_seeds(each, digits=2) for each in cells),
-                ", ".join(f"{100 * each['mu']:.1f}" for each in usage.values()),
-                ", ".join(
-                    f"{100 * each['top1_mu']:.1f}" for each in usage.values()
-                ),
+                _used(found["seeds"], "mu"),
+                _used(found["seeds"], "top1_mu"),
             ]
         )
     header = [
@@ -79,6 +76,15 @@ def _ablated(contenders):
         *("slots used %", "top-1 used %"),
     ]
     return (header, rows) if rows else None
+
+
+def _used(seeds, name):
+    """The share of slots of each memory, the lowest one first."""
+    usages = [seed["memory_usage"] for seed in seeds]
+    return ", ".join(
+        _over_seeds([100 * usage[layer][name] for usage in usages])
+        for layer in usages[0]
+    )
 
 
 def _grid(contenders):

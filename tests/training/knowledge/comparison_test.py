@@ -253,8 +253,11 @@ def test_first_weights():
         assert not np.array_equal(one.ravel()[:number], other.ravel()[:number])
 
 
-def result(recall, **others):
-    usage = {"2": {"mu": 0.5, "top1_mu": 0.25}}
+def result(recall, used=0.5, **others):
+    usage = {
+        "2": {"mu": used, "top1_mu": used / 2},
+        "3": {"mu": 1.0, "top1_mu": 0.5},
+    }
     found = {"recall": recall, "memory_usage": usage, **others}
     return {"ablated": {"zero": 0.001, "shuffle": 0.002}, **found}
 
@@ -264,7 +267,7 @@ def test_tables():
         **{"title": "ResM", "parameters": 1000, "width": 256, "steps": 10},
         **{"milliseconds": [12.3], "exposures": 2.5, "rates": [1e-3, 1e-2]},
         **{"recall": 0.9, "bits": 2000.0, "grid": []},
-        "seeds": [result(0.8), result(0.9), result(0.95)],
+        "seeds": [result(0.8), result(0.9, 0.4), result(0.95, 0.6)],
     }
     sweep = [
         {"contender": key, "num_sub_keys": size, "facts": n, "recall": recall}
@@ -280,6 +283,9 @@ def test_tables():
     assert row[-2:] == ["90.0 (80.0-95.0)", "2,000"] and bits_each == "2.00"
     _, (row,) = tables["What is left without the memory's contents"]
     assert row[2:4] == ["0.10 (0.10-0.10)", "0.20 (0.20-0.20)"]
+    # Of all seeds, as the other columns.
+    used = "50.0 (40.0-60.0), 100.0 (100.0-100.0)"
+    assert row[4:] == [used, "25.0 (20.0-30.0), 50.0 (50.0-50.0)"]
     header, rows = tables["More and more facts"]
     assert header == ["model", "100 facts", "200 facts", "learned"]
     assert rows == [
