@@ -7,8 +7,8 @@ from benchmarks.published.figure import report_table
 
 _SPEED = "benchmarks/README.md"
 
-# In the README and on a page of the site, from several benchmarks. The page says
-# what the paper's figures mean beside ours.
+# In the README and on a page of the site, from several benchmarks. The page
+# says what the paper's figures mean beside ours.
 _COSTS = (
     Table("README.md", "costs", lambda each: costs(each, with_paper=False)),
     Table("docs/results/speed.md", "costs", costs),

@@ -21,8 +21,7 @@ def taught_facts(ways: dict[str, str]) -> Callable[[pathlib.Path], str]:
             ["---", *["---:"] * 7],
         ]
         for run, way in ways.items():
-            path = directory / run / "results.json"
-            results = json.loads(path.read_text(encoding="utf-8"))
+            results = _read(directory / run / "results.json")
             new, old = results["new"], results["old"]
             patch = results.get("patch")
             changed = ["all", "-"]
@@ -43,3 +42,43 @@ def taught_facts(ways: dict[str, str]) -> Callable[[pathlib.Path], str]:
         return select(rows)
 
     return make
+
+
+def easy_and_realistic(
+    ways: dict[str, tuple[str, str]],
+) -> Callable[[pathlib.Path], str]:
+    """Returns a function that makes a table of both comparisons of teaching.
+
+    Args:
+        ways: What is trained, and for it the key in the comparison with random
+            facts and the directory of the run in the one with a model of text.
+    """
+
+    def make(directory: pathlib.Path) -> str:
+        measured = directory.parent
+        report = _read(measured / "forgetting" / "report.json")
+        rows = [
+            ["what is trained", "random facts: new known %", "old kept %"]
+            + ["model of text: new known %", "perplexity of the text, %"],
+            ["---", *["---:"] * 4],
+        ]
+        for way, (key, run) in ways.items():
+            found = report["contestants"][key]
+            easy = found["tried"][found["best"]]
+            real = _read(measured / "forgetting-text" / run / "results.json")
+            rows.append(
+                [
+                    way,
+                    f"{100 * easy['learned']:.1f}",
+                    f"{100 * easy['kept']:.1f}",
+                    f"{100 * real['new']['known_after']:.1f}",
+                    f"{100 * real['old']['change']:+.1f}",
+                ]
+            )
+        return select(rows)
+
+    return make
+
+
+def _read(path):
+    return json.loads(path.read_text(encoding="utf-8"))

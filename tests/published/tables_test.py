@@ -3,6 +3,7 @@
 import json
 
 from benchmarks.published.costs import costs
+from benchmarks.published.taught import easy_and_realistic
 from benchmarks.published.taught import taught_facts
 
 
@@ -81,3 +82,24 @@ def test_the_table_of_taught_facts(tmp_path):
         f"| slots | {same} | 4,923 | 10,162 |",
         f"| all weights | {same} | all | - |",
     ]
+
+
+def test_the_table_of_both_comparisons(tmp_path):
+    tried = [
+        {"learned": 0.144, "kept": 0.001},
+        {"learned": 0.022, "kept": 0.0225},
+    ]
+    report = {"contestants": {"all": {"tried": tried, "best": 1}}}
+    results = {"new": {"known_after": 1.0}, "old": {"change": 2.6638}}
+    for name, found in (
+        ("forgetting/report", report),
+        ("forgetting-text/taught-all/results", results),
+    ):
+        path = tmp_path / f"{name}.json"
+        path.parent.mkdir(parents=True)
+        path.write_text(json.dumps(found))
+    make = easy_and_realistic({"all weights": ("all", "taught-all")})
+    for figure in ("forgetting", "forgetting-text"):
+        assert make(tmp_path / figure).splitlines()[2:] == [
+            "| all weights | 2.2 | 2.2 | 100.0 | +266.4 |"
+        ]
