@@ -1,4 +1,4 @@
-"""Large, cheap memory for Transformers in Keras."""
+"""Large memory layers for Transformers in Keras."""
 
 from keras_pkm import backend_check  # isort: skip  # noqa: F401
 from keras_pkm import callbacks

@@ -11,11 +11,11 @@ from benchmarks.timing.in_turn import Case
 
 
 class BagMemory(torch.nn.Module):
-    """The fastest implementation of the layer that eager torch allows.
+    """The fastest implementation of the layer that we could write in torch.
 
     One batched product computes all sub-scores, top-k runs over only the pairs
     of sub-keys that can be among the best, and `EmbeddingBag` sums rows without
-    storing them.
+    storing them. It runs eagerly.
     """
 
     def __init__(self, sizes: MemorySizes, sparse: bool = False):

@@ -1,4 +1,4 @@
-"""Adds memories to any language model of KerasHub."""
+"""Adds memories to a language model of KerasHub."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -18,7 +18,7 @@ def add_memory(
     initial_scale: float = 0.0,
     memory_block: str = "serial",
 ) -> keras_hub.models.Backbone | keras_hub.models.Task:
-    """Adds memories to any language model of KerasHub: the paper's "+Init".
+    """Adds memories to a language model of KerasHub: the paper's "+Init".
 
     Unless `initial_scale` or `memory_block` says otherwise, the new model
     initially computes exactly what the plain one does. Its class is a subclass

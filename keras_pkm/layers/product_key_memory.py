@@ -149,7 +149,7 @@ class ProductKeyMemory(keras.layers.Layer):
         self._query_normalization = query_normalization
         self.query_normalization = make_query_normalization(query_normalization)
         self.supports_masking = True
-        # XLA's top-k on CPU is several times slower than TensorFlow's, and its
+        # XLA's top-k on CPU takes about twice as long as TensorFlow's, and its
         # gather of resource rows has no sparse gradient.
         self.supports_jit = False
 

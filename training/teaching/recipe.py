@@ -15,7 +15,7 @@ from training.facts.text_facts import TEMPLATE
 from training.teaching.methods import Method
 from training.teaching.methods import Rule
 
-# The best rates in `--compare`.
+# Of the grids of `--compare`, not the best ones of every model and material.
 _RATES = {"all": 3e-4, "replay": 3e-4, "head": 1e-3, "ffn": 1e-4, "lora": 3e-4}
 _MEMORY_RATES = {
     ("values", "adam"): 1e-2,
