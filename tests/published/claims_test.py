@@ -1,0 +1,181 @@
+"""Figures in sentences: they are those of the stored trials."""
+
+import json
+import statistics
+
+import pytest
+
+from benchmarks.published.figure import MEASURED
+from benchmarks.published.figure import find_table
+from tests.docs.pages import ROOT
+
+README, START = "README.md", "docs/index.md"
+CAPACITY, TEACHING = "docs/results/capacity.md", "docs/results/teaching.md"
+PAPER, SPEED = "docs/results/paper.md", "docs/results/speed.md"
+
+
+def stored(path):
+    return json.loads((MEASURED / path).read_text(encoding="utf-8"))
+
+
+def percent(share, digits=1):
+    return f"{100 * share:.{digits}f} %"
+
+
+def facts():
+    """What models know, in a given time."""
+    known = stored("recall/report.json")["contenders"]
+    sweep = {
+        (each["contender"], each["num_sub_keys"], each["facts"]): each
+        for each in stored("recall/report.json")["sweep"]
+    }
+    (plain,) = (
+        each for key, each in sweep.items() if key[::2] == ("plain", 30_000)
+    )
+    for kind, size, number in (("resm", 256, 60_000), ("resm", 512, 120_000)):
+        assert sweep[kind, size, number]["recall"] >= 0.95
+    wide, resm = known["wide-parameters"], known["resm"]
+    saw = f"saw each fact {wide['exposures']:.1f} times, in {wide['steps']}"
+    learns = f"it learns {percent(plain['recall'])}"
+    bits, of_plain = (
+        f"{each['bits'] / each['parameters']:.2f}"
+        for each in (resm, known["plain"])
+    )
+    yield (README, START), f"{saw} steps"
+    yield (README, START), learns
+    yield (README,), f"each seen {plain['exposures']:.0f} times"
+    yield (README,), f"{bits} bits, where those of the plain model store "
+    yield (README,), f"the plain model store {of_plain}."
+    yield (CAPACITY,), f"{bits} bits and one of the plain model {of_plain}."
+    yield (CAPACITY,), f"sees {plain['exposures']:.0f} times, it knows"
+    yield (CAPACITY,), f"{plain['bits']:,.0f} bits"
+    others = [known[key]["exposures"] for key in ("wide-parameters", "plain")]
+    yield (CAPACITY,), "between {:.1f} and {:.0f} times".format(*others)
+
+
+def groups():
+    """What the number of steps let each way learn of random facts."""
+    recipe = stored("forgetting/forgetting.json")
+    ways = stored("forgetting/report.json")["contestants"]
+    learned = {
+        key: sum(
+            group < recipe["steps"]
+            for each in way["tried"]
+            for seed in each["seeds"]
+            for group in seed["steps"]
+        )
+        for key, way in ways.items()
+    }
+    assert [learned[key] for key in ("lora", "ffn", "head")] == [0, 2, 1]
+    (high,) = (each for each in ways["all"]["tried"] if each["rate"] == 0.003)
+    steps = [group for seed in high["seeds"] for group in seed["steps"]]
+    assert len(steps) == 30 and max(steps) < recipe["steps"]
+    pages = (README, START)
+    yield pages, f"in {min(steps)} to {max(steps)} steps with all three seeds"
+    yield (TEACHING,), f"in {min(steps)} to {max(steps)} steps with all three"
+    in_the_end = (
+        f"knew {percent(high['learned'])} of the new facts and "
+        f"{percent(high['kept'])} of the old ones"
+    )
+    yield pages, in_the_end
+    yield (TEACHING,), in_the_end.replace(" and ", ", and ")
+    yield (
+        pages,
+        (
+            "LoRA learned none of 150 groups in fewer than 20 steps, the "
+            "feed-forward networks two, and the head one"
+        ),
+    )
+
+
+def text():
+    """What facts cost a model of text."""
+    slots = stored("forgetting-text/taught-slots/results.json")
+    change = percent(slots["old"]["change"])
+    known = percent(slots["new"]["known_after"], 0)
+    yield (README, START), f"{known} of 500 facts are learned"
+    yield (README, START), f"a perplexity that is {change} higher"
+    yield (TEACHING,), f"rose by {change} for 500 facts"
+    ways = stored("forgetting-text/compare/report.json")["contestants"]
+    replay = ways["replay"]["tried"][ways["replay"]["best"]]["seeds"][0]
+    yield (TEACHING,), f"{percent(replay['old']['change'])} for the 4 kB"
+
+
+def perplexities():
+    """What memory brings to a model that trains for as many steps."""
+    models = stored("paper/comparison/report.json")["models"]
+    plain, memory = (
+        statistics.median(seed["perplexity"] for seed in models[key]["seeds"])
+        for key in "bf"
+    )
+    yield (README,), f"{plain:.2f} without memory, {memory:.2f} with it"
+    yield (CAPACITY, PAPER), f"{memory:.2f} and {plain:.2f}"
+
+
+def speed():
+    """What a memory costs."""
+    rows = stored("layer-short/layer.json")["rows"]
+    faster = {
+        (row["tokens"], row["task"], row["against"]): row["times faster"]
+        for row in rows
+    }
+    bag = "EmbeddingBag (torch)"
+    sparse = faster[128, "train step", f"{bag}, SparseAdam"].split()[0]
+    fused = faster[2048, "train step", f"{bag}, fused Adam"]
+    low, high = fused.split("(")[1][:-1].split("-")
+    forward = float(faster[128, "forward", f"{bag}, Adam"].split()[0])
+    yield (SPEED,), f"{fused.split()[0]}, from {low} to {high}"
+    yield (SPEED,), f"is {sparse} times faster with 128"
+    yield (SPEED,), f"takes {1 / forward:.1f} times as long"
+    trained = {
+        row["model"]: row for row in stored("training/training.json")["rows"]
+    }
+    resm = trained["BASE+ResM, PKMAdam"]
+    slower = resm["times slower"].split()[0]
+    peaks = [
+        float(row["peak MiB"].replace(",", ""))
+        for row in (resm, trained["BASE, Adam"])
+    ]
+    yield (SPEED,), f"step {slower} times as long"
+    yield (SPEED,), f"peak memory {peaks[0] / peaks[1]:.1f} times as large"
+    yield (START,), f"[{slower} times as long]"
+
+
+CLAIMS = [
+    pytest.param(page, text, id=f"{make.__name__}-{number}-{page}")
+    for make in (facts, groups, text, perplexities, speed)
+    for number, (pages, text) in enumerate(make())
+    for page in pages
+]
+
+
+@pytest.mark.parametrize(("page", "text"), CLAIMS)
+def test_a_sentence_says_what_is_stored(page, text):
+    words = (ROOT / page).read_text(encoding="utf-8").split()
+    assert text in " ".join(words)
+
+
+def test_the_start_names_how_long_its_stages_took():
+    printed = (MEASURED / "start" / "output-1.md").read_text(encoding="utf-8")
+    took = [
+        line.split(" of the ")[1].split()[0]
+        for line in printed.splitlines()
+        if line.startswith("Writing checkpoints")
+    ]
+    for page in (README, START):
+        words = " ".join((ROOT / page).read_text(encoding="utf-8").split())
+        assert f"the stages took {' and '.join(took)} seconds" in words
+
+
+def test_the_readme_names_what_the_comparison_has():
+    """Each project of the README's table stands in the details."""
+    text = (ROOT / README).read_text(encoding="utf-8")
+    details = (ROOT / "docs/what-others-have.md").read_text(encoding="utf-8")
+    for name in (
+        *("XLM", "product-key-memory", "facebookresearch/memory", "UltraMem"),
+        *("sparse-memory-lm", "engram-peft", "MaxText", "Megatron-LM"),
+        *("ENGRAFT", "ngram-knowledge-injector", "vLLM"),
+    ):
+        rows = find_table(text, "What others have")
+        assert any(name in cell for row in rows for cell in row), name
+        assert name in details, name
