@@ -21,15 +21,16 @@ class MemoryTeacher:
     """Teaches a trained model something new by writing into its memories.
 
     A step changes the rows of the value tables that its batch reads, or the
-    most important of them. Everything else is unchanged, bit for bit, so that
-    the model keeps most of what it knows. The model runs as in inference:
-    without dropout, and with the moving statistics of batch norms.
+    most important of them. Everything else is unchanged, bit for bit. How much
+    the model keeps of what it knows depends on how much the new material shares
+    with it. The model runs as in inference: without dropout, and with the
+    moving statistics of batch norms.
 
     Args:
         model: any built Keras model with `keras_pkm.layers.ProductKeyMemory`
             layers, such as a task of `keras_pkm.models`.
         learning_rate: float. Learning rate of the values. Defaults to `3e-3`,
-            which suits `"adam"`; `"sgd"` needs one hundreds of times as high.
+            which suits `"adam"`; `"sgd"` needs one thousands of times as high.
         rule: `"adam"` or `"sgd"`, see `keras_pkm.optimizers.PKMAdam`. Defaults
             to `"adam"`.
         slots: int or `None`. The number of slots of each memory that a step

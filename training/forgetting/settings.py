@@ -31,7 +31,7 @@ from training.teaching.methods import check_memory
 from training.teaching.open_material import open_material
 from training.teaching.recipe import TeachingRecipe
 
-# The learning rates with which `training/recall.py`'s models learn facts best.
+# The learning rates that `training/recall.py` has by default.
 _RATES = (2e-3, 3e-2)
 
 

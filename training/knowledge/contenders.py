@@ -131,12 +131,12 @@ def check_sizes(recipe: RecallRecipe) -> None:
 def _draw_first_weights(model: keras_hub.models.Task) -> None:
     """Draws initial weights for a narrow model, instead of BERT's.
 
-    BERT's standard deviation of 0.02 suits a width of 768. In a narrow model it
-    lets so little of a name reach the mask that nothing is learned for a long
-    time. Here kernels are drawn with Keras' defaults, and two signals are made
-    stronger: the token embeddings, compared with positions and segments, which
-    are the same in all examples; and the output of attention, which at first is
-    the mean of all tokens, and so weak compared with the signal at the mask.
+    BERT's standard deviation of 0.02 suits a width of 768. With it, narrow
+    models learned next to nothing for a long time. Here kernels are drawn with
+    Keras' defaults, and two signals are made stronger: the token embeddings,
+    compared with positions and segments, which are the same in all examples;
+    and the output of attention, which at first is the mean of all tokens, and
+    so weak compared with the signal at the mask.
     """
     width = model.backbone.hidden_dim
     memories = find_memories(model).values()
