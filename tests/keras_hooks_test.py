@@ -12,6 +12,8 @@ import keras_hub
 import pytest
 import tensorflow as tf
 
+from keras_pkm.ops.stock_gradient import in_forward_mode
+
 TASK = keras_hub.models.BertMaskedLM
 ADAM = keras.optimizers.Adam
 
@@ -136,6 +138,15 @@ def test_what_xla_compiles_can_be_told():
 
     tf.function(lambda x: compiled(x))(tf.zeros(1))
     assert contexts[0].IsXLAContext() and contexts[0].outer_context is None
+
+
+def test_forward_mode_can_be_told():
+    """keras_pkm/ops/stock_gradient.py"""
+    tensor, other = tf.constant(1.0), tf.constant(1.0)
+    with tf.autodiff.ForwardAccumulator(tensor, tensor):
+        assert in_forward_mode(other, tensor)
+        assert not in_forward_mode(other)
+    assert not in_forward_mode(tensor)
 
 
 def test_another_backend_is_refused_at_once(monkeypatch):

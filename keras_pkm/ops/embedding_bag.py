@@ -13,6 +13,9 @@ from keras_pkm.ops.implementation import choose_implementation
 from keras_pkm.ops.implementation import use_cpu_kernels
 from keras_pkm.ops.portable_reads import PortableRead
 from keras_pkm.ops.portable_reads import current_read
+from keras_pkm.ops.sorted_rows import merge_rows
+from keras_pkm.ops.stock_gradient import in_forward_mode
+from keras_pkm.ops.stock_gradient import with_gradient_of
 from keras_pkm.ops.xla import refuse_xla
 
 
@@ -29,7 +32,8 @@ def embedding_bag(
     reads the rows again. The gradient of the table is deduplicated:
     `tf.IndexedSlices` with one entry for each row that was read. Neither pass
     reads the whole table. Rows are gathered for a block of tokens at a time:
-    8 MiB, or 256 MiB on GPUs.
+    8 MiB, or 256 MiB on GPUs. Second derivatives, and `tf.autodiff`'s forward
+    mode, are right, too, but keep `tokens * reads * width` floats.
 
     Args:
         table: float32 variable of shape `(num_slots, width)`: a
@@ -56,19 +60,33 @@ def embedding_bag(
     array([[0.25, 0.  , 0.75],
            [0.  , 1.  , 0.  ]], dtype=float32)
     """
+    slots = tf.convert_to_tensor(slots)
     weights = tf.cast(weights, "float32")
     table = local_component(table)
+    # Gradient tapes do not see the raw reads below. Gathering zero rows through
+    # the variable makes every active tape watch it, if it is trainable.
+    no_rows = tf.gather(table, tf.zeros([0], "int32"))
     exported = current_read()
-    if exported is None and not isinstance(table, tf.Variable):
+    if exported is None and (
+        not isinstance(table, tf.Variable) or in_forward_mode(no_rows, weights)
+    ):
         exported = PortableRead(tf.gather, training=True)
     if exported is not None:
         return _read_with_stock_gradients(exported, table, slots, weights)
 
-    cpu = use_cpu_kernels(choose_implementation(implementation))
-    reads = cpu_reads if cpu else stock_reads
-    # Gradient tapes do not see the raw reads below. Gathering zero rows through
-    # the variable makes every active tape watch it, if it is trainable.
-    tf.gather(table, tf.zeros([0], "int32"))
+    implementation = choose_implementation(implementation)
+
+    def kernels(
+        _: tf.Tensor, slots: tf.Tensor, weights: tf.Tensor, upstream: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        reads = cpu_reads if use_cpu_kernels(implementation) else stock_reads
+        # The closure's handle is the same resource as the argument, which would
+        # put a dead placeholder into SavedModels.
+        of_weights = reads.weights_gradient(
+            tf.stop_gradient(table.handle), table.shape, slots, upstream
+        )
+        of_table = reads.table_gradient(table.shape, slots, weights, upstream)
+        return of_table.indices, of_table.values, of_weights
 
     # The table is passed as its resource handle. Naming it in grad_fn's
     # `variables=` would make TensorFlow read all of it as a tensor.
@@ -80,23 +98,39 @@ def embedding_bag(
             upstream: tf.Tensor,
         ) -> tuple[tf.IndexedSlices, None, tf.Tensor]:
             refuse_xla("The gradient of memory values")
-            # The closure's handle is the same resource as the argument, which
-            # would put a dead placeholder into SavedModels.
-            weights_gradient = reads.weights_gradient(
-                table.handle, table.shape, slots, upstream
+            backward = with_gradient_of(_stock_gradients, kernels)
+            rows, values, of_weights = backward(
+                table.handle, slots, weights, tf.convert_to_tensor(upstream)
             )
-            table_gradient = reads.table_gradient(
-                table.shape, slots, weights, upstream
-            )
-            return table_gradient, None, weights_gradient
+            shape = tf.constant(list(table.shape))
+            return tf.IndexedSlices(values, rows, shape), None, of_weights
 
-        # Otherwise eager tapes would record this computation and keep its rows.
-        constant = tf.stop_gradient(weights)
+        reads = cpu_reads if use_cpu_kernels(implementation) else stock_reads
+        # Otherwise tapes would record this computation and keep its rows.
+        handle, constant = tf.stop_gradient(handle), tf.stop_gradient(weights)
         outputs = reads.weighted_sum(handle, table.shape, slots, constant)
         return outputs, gradient
 
     outputs = read(table.handle, slots, weights)
     return tf.ensure_shape(outputs, (slots.shape[0], table.shape[1]))
+
+
+def _stock_gradients(
+    handle: tf.Tensor, slots: tf.Tensor, weights: tf.Tensor, upstream: tf.Tensor
+) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    """The rows read, ascending, and the gradients of these and of weights."""
+    rows = tf.raw_ops.ResourceGather(
+        resource=handle, indices=slots, dtype=tf.float32
+    )
+    of_weights = tf.einsum("tw,tjw->tj", upstream, rows)
+    of_reads = tf.einsum("tj,tw->tjw", weights, upstream)
+    of_rows, rows = merge_rows(
+        tf.IndexedSlices(
+            tf.reshape(of_reads, (-1, upstream.shape[1])),
+            tf.reshape(slots, [-1]),
+        )
+    )
+    return rows, of_rows, of_weights
 
 
 def _read_with_stock_gradients(

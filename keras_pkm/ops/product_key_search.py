@@ -10,6 +10,7 @@ from keras import ops
 from keras_pkm.ops.implementation import choose_implementation
 from keras_pkm.ops.implementation import use_cpu_kernels
 from keras_pkm.ops.sparse_score_gradient import with_sparse_gradient
+from keras_pkm.ops.stock_gradient import in_forward_mode
 
 
 def product_key_search(
@@ -60,7 +61,8 @@ def product_key_search(
     queries = ops.cast(queries, "float32")
     sub_keys = ops.cast(sub_keys, "float32")
     search = functools.partial(stock_search, top_k)
-    if use_cpu_kernels(choose_implementation(implementation)):
+    cpu = use_cpu_kernels(choose_implementation(implementation))
+    if cpu and not in_forward_mode(queries, sub_keys):
         return with_sparse_gradient(search, queries, sub_keys)
     return search(queries, sub_keys)
 

@@ -28,14 +28,17 @@ def deduplicate(slices: tf.IndexedSlices) -> tf.IndexedSlices:
         `tf.IndexedSlices` with ascending rows. An optimizer updates a large
         table much faster in order.
     """
-
-    def merge() -> tuple[tf.Tensor, tf.Tensor]:
-        rows, segments, order = sort_rows(slices.indices)
-        values = tf.gather(slices.values, order)
-        return tf.math.segment_sum(values, segments), rows
-
     ascending = slices.indices[1:] > slices.indices[:-1]
     values, rows = tf.cond(
-        tf.reduce_all(ascending), lambda: (slices.values, slices.indices), merge
+        tf.reduce_all(ascending),
+        lambda: (slices.values, slices.indices),
+        lambda: merge_rows(slices),
     )
     return tf.IndexedSlices(values, rows, slices.dense_shape)
+
+
+def merge_rows(slices: tf.IndexedSlices) -> tuple[tf.Tensor, tf.Tensor]:
+    """Returns the sums of a row's entries, and the rows, ascending."""
+    rows, segments, order = sort_rows(slices.indices)
+    values = tf.gather(slices.values, order)
+    return tf.math.segment_sum(values, segments), rows

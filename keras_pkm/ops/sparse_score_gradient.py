@@ -6,6 +6,7 @@ from typing import Any
 import tensorflow as tf
 
 from keras_pkm.ops.csr_matrix import csr_matrix
+from keras_pkm.ops.stock_gradient import with_gradient_of
 
 
 def with_sparse_gradient(
@@ -36,8 +37,16 @@ def with_sparse_gradient(
     ) -> tuple[tuple[tf.Tensor, tf.Tensor], Callable[..., Any]]:
         slots, scores = search(queries, sub_keys)
 
-        def gradient(
-            _: tf.Tensor, upstream: tf.Tensor
+        def stock(
+            queries: tf.Tensor, sub_keys: tf.Tensor, upstream: tf.Tensor
+        ) -> tuple[tf.Tensor, tf.Tensor]:
+            with tf.GradientTape() as tape:
+                tape.watch([queries, sub_keys])
+                _, scores = search(queries, sub_keys)
+            return tape.gradient(scores, (queries, sub_keys), upstream)
+
+        def products(
+            queries: tf.Tensor, sub_keys: tf.Tensor, upstream: tf.Tensor
         ) -> tuple[tf.Tensor, tf.Tensor]:
             # A row for each half of a query, a column for each sub-key.
             numbers = tf.stack([slots // n, slots % n], axis=2)  # (t, h, 2, k)
@@ -65,16 +74,22 @@ def with_sparse_gradient(
                 tf.reshape(of_sub_keys, sub_keys.shape),
             )
 
-        def gradient_unless_empty(
-            *upstream: tf.Tensor,
+        def products_unless_empty(
+            queries: tf.Tensor, sub_keys: tf.Tensor, upstream: tf.Tensor
         ) -> tuple[tf.Tensor, tf.Tensor]:
             # A product with an empty matrix would crash the process.
             return tf.cond(
                 tf.size(slots) > 0,
-                lambda: gradient(*upstream),
+                lambda: products(queries, sub_keys, upstream),
                 lambda: (tf.zeros_like(queries), tf.zeros_like(sub_keys)),
             )
 
-        return (slots, scores), gradient_unless_empty
+        def gradient(
+            _: tf.Tensor, upstream: tf.Tensor
+        ) -> tuple[tf.Tensor, tf.Tensor]:
+            backward = with_gradient_of(stock, products_unless_empty)
+            return backward(queries, sub_keys, tf.convert_to_tensor(upstream))
+
+        return (slots, scores), gradient
 
     return run(queries, sub_keys)
