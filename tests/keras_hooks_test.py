@@ -11,6 +11,7 @@ import keras
 import keras_hub
 import pytest
 import tensorflow as tf
+from tensorflow.python.framework import op_callbacks
 
 from keras_pkm.ops.stock_gradient import in_forward_mode
 
@@ -138,6 +139,17 @@ def test_what_xla_compiles_can_be_told():
 
     tf.function(lambda x: compiled(x))(tf.zeros(1))
     assert contexts[0].IsXLAContext() and contexts[0].outer_context is None
+
+
+def test_instrumented_graphs_can_be_told():
+    """keras_pkm/ops/implementation.py"""
+    assert not op_callbacks.should_invoke_op_callbacks()
+    tf.debugging.enable_check_numerics()
+    try:
+        assert op_callbacks.should_invoke_op_callbacks()
+    finally:
+        tf.debugging.disable_check_numerics()
+    assert not op_callbacks.should_invoke_op_callbacks()
 
 
 def test_forward_mode_can_be_told():

@@ -5,6 +5,7 @@ import contextvars
 from collections.abc import Iterator
 
 import tensorflow as tf
+from tensorflow.python.framework import op_callbacks
 
 from keras_pkm.ops.portable_reads import current_read
 
@@ -89,14 +90,18 @@ def use_cpu_kernels(implementation: str) -> bool:
     The CPU kernels are made of XLA kernels and products with sparse matrices
     (benchmarks/README.md has the figures). GPUs use TensorFlow's own
     operations: nothing else was measured there. So does eager code, since XLA
-    would compile again for every number of tokens.
+    would compile again for every number of tokens. So do graphs that are traced
+    while `tf.debugging` checks numbers or dumps tensors: what it adds to each
+    operation, XLA does not have.
 
     Args:
         implementation: The result of `choose_implementation`.
     """
     if implementation == "portable" or current_read() is not None:
         return False
-    return not tf.executing_eagerly() and not has_gpu()
+    if tf.executing_eagerly() or op_callbacks.should_invoke_op_callbacks():
+        return False
+    return not has_gpu()
 
 
 def has_gpu() -> bool:

@@ -16,7 +16,7 @@ def sort_rows(indices: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
     """
     order = tf.argsort(indices, stable=True)
     indices = tf.gather(indices, order)
-    first = indices != tf.concat([[-1], indices[:-1]], axis=0)
+    first = tf.not_equal(indices, tf.concat([[-1], indices[:-1]], axis=0))
     segments = tf.cumsum(tf.cast(first, "int32")) - 1
     return tf.boolean_mask(indices, first), segments, order
 

@@ -16,7 +16,7 @@ def to_slices(gradient: Gradient) -> tf.IndexedSlices:
     """The gradient of a table as slices with each row at most once."""
     if isinstance(gradient, tf.IndexedSlices):
         return deduplicate(gradient)
-    rows = tf.where(tf.reduce_any(gradient != 0, axis=-1))[:, 0]
+    rows = tf.where(tf.reduce_any(tf.not_equal(gradient, 0), axis=-1))[:, 0]
     return tf.IndexedSlices(
         tf.gather(gradient, rows), rows, tf.shape(gradient, rows.dtype)
     )

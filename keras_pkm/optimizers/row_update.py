@@ -43,7 +43,7 @@ def update_at_once(
 
     Args: see `update_read_rows`.
     """
-    read = tf.reduce_any(gradient.values != 0, axis=-1)
+    read = tf.reduce_any(tf.not_equal(gradient.values, 0), axis=-1)
     rows = tf.boolean_mask(gradient.indices, read)
     updated = update(
         tf.boolean_mask(gradient.values, read),
