@@ -8,6 +8,7 @@ from typing import TypeAlias
 import keras
 import tensorflow as tf
 
+from keras_pkm.ops.arguments import positive_int
 from keras_pkm.ops.implementation import fastest_by_default
 from keras_pkm.trainers.default_optimizer import count_applied
 from keras_pkm.trainers.default_optimizer import make_default_optimizer
@@ -40,7 +41,8 @@ class DistributedTraining(_Task):
     Attributes:
         accumulation_steps: int. Each train step splits its batch into this
             number of parts and adds up their gradients, which needs less
-            memory. Defaults to `1`.
+            memory. The step is that of the whole batch, of any size; the loss
+            must be a mean over examples. Defaults to `1`.
     """
 
     _accumulation_steps = 1
@@ -53,12 +55,7 @@ class DistributedTraining(_Task):
 
     @accumulation_steps.setter
     def accumulation_steps(self, value: int) -> None:
-        if value < 1:
-            raise ValueError(
-                "`accumulation_steps` must be at least 1. Received: "
-                f"accumulation_steps={value}."
-            )
-        self._accumulation_steps = int(value)
+        self._accumulation_steps = positive_int("accumulation_steps", value)
         # Makes the next `fit` trace its step again.
         self.train_function = None
 

@@ -123,7 +123,9 @@ def test_accumulation_steps_can_change_between_fits(monkeypatch):
     task.accumulation_steps = 2
     fit(task)
     assert parts == [2, 2]
-    with pytest.raises(ValueError, match="at least 1.*accumulation_steps=0"):
+    with pytest.raises(
+        ValueError, match="positive integer.*accumulation_steps=0"
+    ):
         task.accumulation_steps = 0
 
 

@@ -1,12 +1,17 @@
 """Steps in parts against the same steps as a whole."""
 
+import contextlib
+import itertools
+
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
+from keras_pkm.layers import ProductKeyMemory
 from keras_pkm.optimizers import LossScaleOptimizer
 from keras_pkm.optimizers import PKMAdam
+from keras_pkm.trainers.distributed_training import DistributedTraining
 from tests.contracts import fixed_rng
 from tests.contracts import fresh_rng
 from tests.models.modes import eager_and_graph
@@ -109,3 +114,198 @@ def test_under_loss_scaling(eager):
     # Half precision: most steps have the same sign, hence the same size.
     difference = np.abs(kernels[0] - kernels[1])
     assert np.median(difference) < 1e-5
+
+
+class Model(DistributedTraining, keras.Model):
+    """A model that is traced faster than a task."""
+
+
+def regression(strategy=None, parts=1, loss="mse", activity=None, **options):
+    keras.utils.set_random_seed(1)
+    with strategy.scope() if strategy else contextlib.nullcontext():
+        inputs = keras.Input((8,))
+        x = keras.layers.Dense(
+            8, kernel_regularizer="l2", activity_regularizer=activity
+        )(inputs)
+        x = ProductKeyMemory(
+            5, num_heads=2, top_k=3, key_dim=4, query_normalization="layer"
+        )(x)
+        model = Model(inputs, x)
+        model.compile(
+            PKMAdam(1e-2, 1e-1, epsilon=1e-2),
+            loss,
+            **{"metrics": ["mae"], "weighted_metrics": ["mse"], **options},
+        )
+    model.accumulation_steps = parts
+    return model
+
+
+def examples(number):
+    rng = fixed_rng()
+    x, y = rng.normal(size=(2, number, 8)).astype("float32")
+    return x, y, rng.random(number).astype("float32")
+
+
+def same_logs(actual, expected):
+    assert set(actual) == set(expected)
+    for name, value in expected.items():
+        np.testing.assert_allclose(actual[name], value, rtol=1e-5)
+
+
+def same_weights(actual, expected):
+    for one, other in zip(actual.weights, expected.weights, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-6, err_msg=one.path)
+
+
+@pytest.mark.parametrize(
+    "parts, weighted, eager",
+    [
+        (4, True, False),
+        slow(3, False, False),
+        *itertools.product((3, 4, 9), (False, True), (True,)),
+    ],
+)
+def test_any_number_of_examples(parts, weighted, eager):
+    """Batches of 8, 8 and 3, by graphs that know neither number."""
+    data = examples(19)[: 3 if weighted else 2]
+    histories, models = [], []
+    for number in (1, parts):
+        model = regression(parts=number, run_eagerly=eager)
+        history = model.fit(
+            *data[:2],
+            sample_weight=data[2] if weighted else None,
+            batch_size=8,
+            shuffle=False,
+            verbose=0,
+            epochs=2,
+        )
+        histories.append(history.history)
+        models.append(model)
+    same_logs(histories[1], histories[0])
+    same_weights(models[1], models[0])
+
+
+@eager_and_graph
+@pytest.mark.parametrize("weights", ["none", "sample", "class"])
+def test_train_on_batch(weights, eager):
+    x, y, sample_weight = examples(7)
+    y = np.arange(7) % 3
+    arguments = {
+        "none": {},
+        "sample": {"sample_weight": sample_weight},
+        "class": {"class_weight": {0: 0.5, 1: 2.0, 2: 0.0}},
+    }[weights]
+    logs, models = [], []
+    for number in (1, 3):
+        model = regression(
+            parts=number,
+            loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+            metrics=["accuracy"],
+            weighted_metrics=None,
+            run_eagerly=eager,
+        )
+        for size in (7, 2, 6):
+            of_batch = {
+                name: value[:size] if weights == "sample" else value
+                for name, value in arguments.items()
+            }
+            logs.append(
+                model.train_on_batch(
+                    x[:size], y[:size], return_dict=True, **of_batch
+                )
+            )
+        models.append(model)
+    for actual, expected in zip(logs[3:], logs[:3], strict=True):
+        same_logs(actual, expected)
+    same_weights(*models)
+
+
+def test_generators_of_unknown_shape():
+    x, y, _ = examples(19)
+
+    def batches():
+        for first in range(0, 19, 8):
+            yield x[first : first + 8], y[first : first + 8]
+
+    def loss(y_true, y_pred):
+        """A mean that is NaN over nothing."""
+        return tf.reduce_mean((y_true - y_pred) ** 2)
+
+    data = tf.data.Dataset.from_generator(
+        batches, output_types=("float32", "float32")
+    ).map(lambda *x: tuple(tf.ensure_shape(each, (None, 8)) for each in x))
+    models = [regression(parts=number, loss=loss) for number in (1, 4)]
+    histories = [
+        model.fit(data, shuffle=False, verbose=0, steps_per_epoch=3).history
+        for model in models
+    ]
+    same_logs(*histories)
+    same_weights(*models)
+
+
+@eager_and_graph
+def test_uneven_batches_of_replicas(eager, mirrored):
+    """The last batch has three examples: two for one replica, one for two."""
+    x, y, weights = examples(19)
+    models = [
+        regression(mirrored, parts=number, run_eagerly=eager)
+        for number in (1, 3)
+    ]
+    data = tf.data.Dataset.from_tensor_slices((x, y, weights)).batch(8)
+    histories = [
+        model.fit(data, shuffle=False, verbose=0).history for model in models
+    ]
+    same_logs(*histories)
+    same_weights(*models)
+
+
+@pytest.mark.slow
+def test_several_steps_in_one_execution():
+    x, y, _ = examples(19)
+    models = [
+        regression(parts=number, steps_per_execution=2) for number in (1, 3)
+    ]
+    histories = [
+        model.fit(x, y, batch_size=8, shuffle=False, verbose=0).history
+        for model in models
+    ]
+    same_logs(*histories)
+    same_weights(*models)
+
+
+def test_means_by_the_sum_of_weights():
+    """Parts count by their weights, those without weight not at all."""
+    x, y, weights = examples(8)
+    weights[:3] = 0
+    loss = keras.losses.MeanSquaredError(reduction="mean_with_sample_weight")
+    models = [
+        regression(parts=number, loss=loss, run_eagerly=True)
+        for number in (1, 4)
+    ]
+    logs = [
+        model.train_on_batch(x, y, weights, return_dict=True)
+        for model in models
+    ]
+    same_logs(*logs)
+    same_weights(*models)
+
+
+@pytest.mark.parametrize("reduction", ["sum", "none"])
+def test_other_losses_are_refused(reduction):
+    loss = keras.losses.MeanSquaredError(reduction=reduction)
+    model = regression(parts=4, loss=loss, run_eagerly=True)
+    with pytest.raises(ValueError, match=f"accumulation_steps=4.*{reduction}"):
+        model.train_on_batch(*examples(8))
+
+
+def test_activity_regularizers_are_refused():
+    model = regression(parts=4, activity="l2", run_eagerly=True)
+    with pytest.raises(ValueError, match="`activity_regularizer`.*'dense"):
+        model.train_on_batch(*examples(8))
+
+
+@pytest.mark.parametrize("value", [0, -1, 1.5, True, float("nan"), "2"])
+def test_no_number_of_parts(value):
+    model = regression()
+    with pytest.raises(ValueError, match="`accumulation_steps` must be a pos"):
+        model.accumulation_steps = value
