@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from export.graph.value_tables import ValueTable
 from keras_pkm.ops import portable_reads
+from keras_pkm.ops.replicas import components
 
 # TF Hub's names of the inputs, and keras-hub's.
 INPUTS = {
@@ -43,11 +44,11 @@ class Encoder:
         self._values, self.tables = {}, {}
         for number in memory_outputs:
             layer = backbone.transformer_layers[number - 1]
-            values = layer.product_key_memory.memory_values.value
-            self.tables[number] = ValueTable(
-                values, dtype, (kept or {}).get(number)
-            )
-            self._values[id(values)] = self.tables[number]
+            # A model made under `tf.distribute` has the same on each replica.
+            replicas = components(layer.product_key_memory.memory_values)
+            table = ValueTable(replicas[0], dtype, (kept or {}).get(number))
+            self.tables[number] = table
+            self._values |= {id(values): table for values in replicas}
         outputs = backbone.output
         if not isinstance(outputs, dict):
             # Without a pooler, the first token's output represents the text.
@@ -127,7 +128,7 @@ class Encoder:
         variables = model.trainable_variables if trainable else model.variables
         found = []
         for variable in variables:
-            table = self._values.get(id(variable.value))
+            table = self._values.get(id(components(variable)[0]))
             if table is None:
                 found.append(variable.value)
             else:

@@ -9,6 +9,7 @@ import keras_hub
 from keras_pkm.any_backbone.families import KINDS
 from keras_pkm.any_backbone.families import backbone_class
 from keras_pkm.any_backbone.families import task_class
+from keras_pkm.ops.replicas import strategy_of
 
 
 def add_memory(
@@ -56,8 +57,9 @@ def add_memory(
 
     Raises:
         ValueError: the model has no Transformer blocks, or has a memory
-            already; a layer's number is out of range; or a block does not
-            suit `memory_block`.
+            already; a layer's number is out of range; a block does not
+            suit `memory_block`; or the scope of a `tf.distribute` strategy is
+            open in which the model was not made.
 
     Example:
 
@@ -95,22 +97,25 @@ def add_memory(
             f"`model` must be a `Backbone` of KerasHub, or one of {kinds}. "
             f"Received: a `{type(model).__name__}`."
         )
-    return backbone_class(type(model))(
-        model, memory_layers, memory, initial_scale, memory_block
-    )
+    # The new weights belong to the strategy of the others.
+    with strategy_of(model).scope():
+        return backbone_class(type(model))(
+            model, memory_layers, memory, initial_scale, memory_block
+        )
 
 
 def _around(
     backbone: keras_hub.models.Backbone, plain: keras_hub.models.Task
 ) -> keras_hub.models.Task:
     """A task like a plain one, with its head, around another backbone."""
-    task = task_class(type(plain)).from_config(
-        {
-            **plain.get_config(),
-            "backbone": backbone,
-            "preprocessor": plain.preprocessor,
-        }
-    )
+    with strategy_of(plain).scope():
+        task = task_class(type(plain)).from_config(
+            {
+                **plain.get_config(),
+                "backbone": backbone,
+                "preprocessor": plain.preprocessor,
+            }
+        )
     for new, old in zip(_head(task), _head(plain), strict=True):
         new.assign(old)
     return task

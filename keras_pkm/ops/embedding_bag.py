@@ -13,6 +13,7 @@ from keras_pkm.ops.implementation import choose_implementation
 from keras_pkm.ops.implementation import use_cpu_kernels
 from keras_pkm.ops.portable_reads import PortableRead
 from keras_pkm.ops.portable_reads import current_read
+from keras_pkm.ops.replicas import local_component
 from keras_pkm.ops.sorted_rows import merge_rows
 from keras_pkm.ops.stock_gradient import in_forward_mode
 from keras_pkm.ops.stock_gradient import with_gradient_of
@@ -149,21 +150,3 @@ def _read_with_stock_gradients(
         weights,
     )
     return tf.ensure_shape(outputs, (slots.shape[0], table.shape[1]))
-
-
-def local_component(
-    variable: keras.Variable | tf.Variable | tf.Tensor,
-) -> tf.Variable | tf.Tensor:
-    """Returns the plain `tf.Variable` behind `variable` on this replica.
-
-    Gathering from the distributed variable itself would copy all of it.
-    """
-    if isinstance(variable, keras.Variable):
-        variable = variable.value
-    if not isinstance(variable, tf.distribute.DistributedValues):
-        return variable
-    if tf.distribute.in_cross_replica_context():
-        # Symbolic builds and direct calls in a scope: any component will do.
-        strategy = tf.distribute.get_strategy()
-        return strategy.experimental_local_results(variable)[0]
-    return variable._get()

@@ -11,6 +11,7 @@ import tensorflow as tf
 from keras_pkm.layers.find_memories import find_memories
 from keras_pkm.layers.memory_observer import observe_memories
 from keras_pkm.ops.implementation import fastest_by_default
+from keras_pkm.ops.replicas import strategy_of
 from keras_pkm.probing.usage_counter import UsageCounter
 
 
@@ -20,6 +21,10 @@ class MemoryProbe:
     Args:
         model: any Keras model with `keras_pkm.layers.ProductKeyMemory` layers,
             such as `keras_pkm.models.PKMBertBackbone`.
+
+    Raises:
+        ValueError: the model has no memory, or the scope of a `tf.distribute`
+            strategy is open in which it was not made.
 
     Example:
 
@@ -51,7 +56,7 @@ class MemoryProbe:
                 "`model` must have a memory to measure. Received: a "
                 f"`{type(model).__name__}` without one."
             )
-        self._strategy = model.distribute_strategy
+        self._strategy = strategy_of(model)
         # Layers above the last memory need not be computed.
         outputs = getattr(model, "memory_outputs", None)
         self._accesses = outputs and keras.Model(model.inputs, outputs)
@@ -85,14 +90,14 @@ class MemoryProbe:
         with observe_memories(count):
             self.model(features, training=False)
 
-    def measure(self, data: tf.data.Dataset) -> dict[int, dict[str, float]]:
+    def measure(self, data: Iterable[Any]) -> dict[int, dict[str, float]]:
         """Measures the use of each memory over `data`.
 
         Args:
-            data: finite `tf.data.Dataset` of the model's inputs, or of
-                tuples that begin with them, as for training. Under
-                `tf.distribute` the batch size must be a multiple of the number
-                of replicas.
+            data: finite `tf.data.Dataset`, or other iterable, of batches of
+                the model's inputs, or of tuples that begin with them, as for
+                training. Under `tf.distribute` each batch is divided among the
+                replicas.
 
         Returns:
             A dict, from the number of the layer, counted from 1, to a dict of
@@ -111,7 +116,7 @@ class MemoryProbe:
         """Counts the reads of each batch separately.
 
         Args:
-            data: batches, as for `measure`; under `tf.distribute` a dataset.
+            data: batches, as for `measure`.
 
         Yields:
             `MemoryUsage.counts` of each batch, by layer.
@@ -122,10 +127,18 @@ class MemoryProbe:
             yield self.counts
 
     def _features(self, data: Iterable[Any]) -> Iterator[Any]:
-        if self._strategy.num_replicas_in_sync > 1:
-            data = self._strategy.experimental_distribute_dataset(data)
-        for batch in data:
+        for batch in self._distributed(data):
             yield batch[0] if isinstance(batch, tuple) else batch
+
+    def _distributed(self, data: Iterable[Any]) -> Iterator[Any]:
+        if self._strategy.num_replicas_in_sync == 1:
+            yield from data
+            return
+        datasets: Iterable[tf.data.Dataset] = [data]
+        if not isinstance(data, tf.data.Dataset):
+            datasets = map(tf.data.Dataset.from_tensors, data)
+        for dataset in datasets:
+            yield from self._strategy.experimental_distribute_dataset(dataset)
 
     @property
     def counts(self) -> dict[int, dict[str, np.ndarray]]:

@@ -13,6 +13,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_pkm.layers.find_memories import find_memories
+from keras_pkm.ops.replicas import components
 from keras_pkm.teaching.patch_file import read_patch
 from keras_pkm.teaching.patch_file import write_patch
 from keras_pkm.teaching.row_changes import RowChanges
@@ -27,7 +28,8 @@ class MemoryPatch:
     A patch fits the model that was taught, and copies of it. It replaces rows
     only if the present rows are, bit for bit, those that it expects. So a patch
     can be applied only once, and patches that share rows must be reverted in
-    reverse order.
+    reverse order. In a model that `tf.distribute` keeps on several devices, it
+    replaces them on all of these.
 
     Attributes:
         memories: dict. `RowChanges` of each memory that has been changed, by
@@ -150,13 +152,17 @@ class MemoryPatch:
         self.check_model(count_slots(model), fingerprint(model))
         memories = find_memories(model)
         changes = self.changes(done)
+        tables = {
+            number: components(memories[number].memory_values)
+            for number in changes
+        }
         for number, each in changes.items():
-            present = tf.gather(memories[number].memory_values, each.slots)
-            each.check(present.numpy(), number, done)
+            for table in tables[number]:
+                present = tf.gather(table, each.slots)
+                each.check(present.numpy(), number, done)
         for number, each in changes.items():
-            memories[number].memory_values.value.scatter_nd_update(
-                each.slots[:, None], each.new
-            )
+            for table in tables[number]:
+                table.scatter_nd_update(each.slots[:, None], each.new)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the patch to a file, bit for bit.

@@ -14,6 +14,7 @@ from keras_pkm.teaching.memory_patch import MemoryPatch
 from keras_pkm.teaching.memory_patch import copy_tables
 from keras_pkm.teaching.slot_importance import SlotImportance
 from keras_pkm.teaching.teaching_step import make_teaching_step
+from keras_pkm.teaching.teaching_step import strategy_of_one_device
 from keras_pkm.teaching.teaching_step import take_steps
 
 
@@ -79,12 +80,13 @@ class MemoryTeacher:
         self._check()
         self._start = copy_tables(model)
         self._probe = MemoryProbe(model)
-        self._optimizer = PKMAdam(
-            memory_learning_rate=float(learning_rate),
-            memory_rule=rule,
-            only_chosen_slots=slots is not None,
-        )
         values = [each.memory_values for each in self._memories.values()]
+        with strategy_of_one_device(model).scope():
+            self._optimizer = PKMAdam(
+                memory_learning_rate=float(learning_rate),
+                memory_rule=rule,
+                only_chosen_slots=slots is not None,
+            )
         self._step = make_teaching_step(model, values, self._optimizer, loss)
 
     def _check(self) -> None:

@@ -79,8 +79,7 @@ class SlotImportance:
             model: any Keras model with `keras_pkm.layers.ProductKeyMemory`
                 layers.
             batches: batches of its inputs, or of tuples that begin with them,
-                as for training; under `tf.distribute` a dataset. Padding is not
-                counted.
+                as for training. Padding is not counted.
         """
         count = 0
         frequencies: dict[int, np.ndarray] = {}

@@ -10,6 +10,7 @@ import keras
 import tensorflow as tf
 
 from keras_pkm.ops.implementation import fastest_by_default
+from keras_pkm.ops.replicas import strategy_of
 
 
 def make_teaching_step(
@@ -27,7 +28,7 @@ def make_teaching_step(
     Args:
         model: Any built Keras model.
         variables: The variables to train.
-        optimizer: A new optimizer.
+        optimizer: A new optimizer, made in the scope of the model's strategy.
         loss: A loss, or `None` for the one that the model is compiled with.
 
     Returns:
@@ -39,16 +40,11 @@ def make_teaching_step(
             "`loss` must be given for a model that is not compiled. Received: "
             "None."
         )
-    if model.distribute_strategy.num_replicas_in_sync > 1:
-        raise ValueError(
-            "`model` must be on one device. Received: one on "
-            f"{model.distribute_strategy.num_replicas_in_sync}, built under a "
-            "`tf.distribute` strategy. Load it outside of the strategy's scope."
-        )
-    optimizer.build(variables)
+    strategy = strategy_of_one_device(model)
+    with strategy.scope():
+        optimizer.build(variables)
 
-    @tf.function(reduce_retracing=True)
-    def step(x: Any, y: Any, sample_weight: Any) -> tf.Tensor:
+    def take_step(x: Any, y: Any, sample_weight: Any) -> tf.Tensor:
         weights = [variable.value for variable in variables]
         tape = tf.GradientTape(watch_accessed_variables=False)
         with fastest_by_default(), tape:
@@ -64,7 +60,30 @@ def make_teaching_step(
         optimizer.apply(tape.gradient(scaled, weights), variables)
         return value
 
+    @tf.function(reduce_retracing=True)
+    def step(x: Any, y: Any, sample_weight: Any) -> tf.Tensor:
+        return strategy.run(take_step, (x, y, sample_weight))
+
     return step
+
+
+def strategy_of_one_device(model: keras.Model) -> tf.distribute.Strategy:
+    """Returns the strategy of a model, which must keep it on one device.
+
+    The optimizer has to be made in its scope.
+
+    Raises:
+        ValueError: the model is on several devices, or is used in the scope of
+            a strategy in which it was not made.
+    """
+    strategy = strategy_of(model)
+    if strategy.num_replicas_in_sync > 1:
+        raise ValueError(
+            "`model` must be on one device. Received: one on "
+            f"{strategy.num_replicas_in_sync}, built under a `tf.distribute` "
+            "strategy. Load it outside of the strategy's scope."
+        )
+    return strategy
 
 
 def take_steps(

@@ -134,3 +134,23 @@ def test_a_plain_backbone_in_a_task_of_ours(task, arguments):
         match="must be a `PKMBertBackbone`. Received: a `BertBackbone`. Con",
     ):
         task(plain, **arguments)
+
+
+def test_batches_are_divided_among_replicas_whatever_holds_them(
+    inputs, mirrored
+):
+    with mirrored.scope():
+        tower = Tower()
+        tower(inputs)
+    plain = Tower()
+    plain(inputs)
+    plain.set_weights(tower.get_weights())
+    # The second cannot be divided evenly.
+    batches = [inputs, inputs[:3]]
+    expected = [each[1] for each in MemoryProbe(plain).count_each(batches)]
+    for data in (batches, [(batch, None) for batch in batches]):
+        counts = [each[1] for each in MemoryProbe(tower).count_each(data)]
+        for one, other in zip(counts, expected, strict=True):
+            np.testing.assert_array_equal(one["reads"], other["reads"])
+    with mirrored.scope(), pytest.raises(ValueError, match="`model` must be"):
+        MemoryProbe(plain)

@@ -1,10 +1,14 @@
+import contextlib
+
 import numpy as np
 import pytest
 import safetensors.numpy
 
 from keras_pkm.layers.find_memories import find_memories
+from keras_pkm.ops.replicas import components
 from keras_pkm.teaching import MemoryPatch
 from keras_pkm.teaching.row_changes import RowChanges
+from tests.strategies import each_strategy
 from tests.teaching.models import make_model
 from tests.teaching.models import md5
 from tests.teaching.models import tables
@@ -184,3 +188,51 @@ def test_files_that_contradict_themselves(tmp_path, part, broken):
     safetensors.numpy.save_file(arrays, path, facts)
     with pytest.raises(ValueError, match="patch.safetensors' must"):
         MemoryPatch.load(path)
+
+
+def components_of(model):
+    """The value tables on each replica, by the memory's number."""
+    return {
+        number: [table.numpy() for table in components(memory.memory_values)]
+        for number, memory in find_memories(model).items()
+    }
+
+
+@each_strategy
+def test_all_replicas_get_the_rows(make_strategy, is_inside):
+    strategy = make_strategy()
+    patch = teach(make_model())
+    with strategy.scope():
+        model = make_model()
+    before = components_of(model)
+    expected = make_model()
+    patch.apply(expected)
+    with strategy.scope() if is_inside else contextlib.nullcontext():
+        patch.apply(model)
+        after = components_of(model)
+        with pytest.raises(ValueError, match="does not have it yet"):
+            patch.apply(model)
+        patch.revert(model)
+    for number, table in tables(expected).items():
+        assert len(after[number]) == strategy.num_replicas_in_sync
+        for of_replica in after[number]:
+            np.testing.assert_array_equal(of_replica, table)
+        for old, now in zip(before[number], components_of(model)[number]):
+            np.testing.assert_array_equal(
+                now.view("uint32"), old.view("uint32")
+            )
+
+
+def test_nothing_is_written_if_one_replica_has_other_rows(mirrored):
+    patch = teach(make_model())
+    with mirrored.scope():
+        model = make_model()
+    number = max(patch.memories)
+    slot = patch.memories[number].slots[-1]
+    second = components(find_memories(model)[number].memory_values)[1]
+    second.scatter_nd_add([[slot]], np.ones((1, 12), "float32"))
+    before = components_of(model)
+    with pytest.raises(ValueError, match=f"1 of .*slot {slot}"):
+        patch.apply(model)
+    for number, replicas in components_of(model).items():
+        np.testing.assert_array_equal(replicas, before[number])

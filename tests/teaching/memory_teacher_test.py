@@ -1,17 +1,20 @@
+import contextlib
+
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_pkm.layers import ProductKeyMemory
 from keras_pkm.layers.find_memories import find_memories
 from keras_pkm.teaching import MemoryTeacher
 from keras_pkm.teaching import SlotImportance
+from tests.strategies import each_strategy
 from tests.teaching.models import SLOTS
 from tests.teaching.models import count_reads
 from tests.teaching.models import make_batch
 from tests.teaching.models import make_loss
 from tests.teaching.models import make_model
+from tests.teaching.models import md5
 from tests.teaching.models import tables
 from tests.teaching.models import teach
 
@@ -178,9 +181,51 @@ def test_batches_that_are_no_tuples(wrap, received):
         teacher.teach(wrap(x, y), steps=1)
 
 
-def test_a_model_on_several_devices_is_refused(mirrored):
-    inputs = keras.Input((12,))
+@each_strategy
+def test_teaches_under_any_strategy_of_one_device(make_strategy, is_inside):
+    strategy = make_strategy()
+    expected = teach(make_model())
+    with strategy.scope():
+        model = make_model()
+    with strategy.scope() if is_inside else contextlib.nullcontext():
+        start = md5(model)
+        if strategy.num_replicas_in_sync > 1:
+            with pytest.raises(ValueError, match="`model` must be on one"):
+                teach(model)
+            assert md5(model) == start
+            return
+        patch = teach(model)
+        assert_same_changes(patch, expected)
+        teach(model, slots=4, importance=importance_of(model))
+        with pytest.raises(ValueError, match="in the reverse order"):
+            patch.revert(model)
+
+
+def importance_of(model):
+    background = [make_batch(seed)[0] for seed in (7, 8)]
+    return SlotImportance.of_background(model, background)
+
+
+def assert_same_changes(actual, expected):
+    assert actual.memories.keys() == expected.memories.keys()
+    for number, changes in expected.memories.items():
+        np.testing.assert_array_equal(
+            actual.memories[number].slots, changes.slots
+        )
+        np.testing.assert_allclose(
+            actual.memories[number].new, changes.new, rtol=0, atol=1e-6
+        )
+
+
+def test_a_model_of_another_scope_is_refused(mirrored):
+    one = tf.distribute.MirroredStrategy(["/cpu:0"])
+    plain = make_model()
     with mirrored.scope():
-        model = keras.Model(inputs, ProductKeyMemory(8, 2, 4, 8)(inputs))
-    with pytest.raises(ValueError, match="must be on one device"):
-        MemoryTeacher(model, loss=make_loss())
+        on_two = make_model()
+    for model, scope in (
+        (plain, one.scope()),
+        (plain, mirrored.scope()),
+        (keras.Model(on_two.inputs, on_two.outputs), contextlib.nullcontext()),
+    ):
+        with scope, pytest.raises(ValueError, match="`model` must be"):
+            MemoryTeacher(model, loss=make_loss())

@@ -1,15 +1,19 @@
 """Encoders of all families: outputs, inputs and variables."""
 
+import contextlib
+
 import keras_hub
 import numpy as np
 import pytest
 import tensorflow as tf
 
+from export.graph.encoder import INPUTS
 from export.graph.encoder import Encoder
 from keras_pkm import models
 from tests.models.tiny import MEMORY
 from tests.models.tiny import SIZES
 from tests.models.tiny import features
+from tests.strategies import each_strategy
 
 WITH_MEMORY = {**SIZES, "memory_layers": (1, 3), "memory": MEMORY}
 
@@ -49,3 +53,26 @@ def test_families(cls, sizes):
     numbers = [1, 3] if "memory" in sizes else []
     assert list(found["memory_access"]) == list(encoder.tables) == numbers
     assert len(encoder.variables_of(backbone)) == len(backbone.variables)
+
+
+@each_strategy
+def test_a_model_of_several_replicas_gives_the_same(make_strategy, is_inside):
+    strategy = make_strategy()
+    plain = models.PKMBertBackbone(**WITH_MEMORY)
+    with strategy.scope():
+        backbone = models.PKMBertBackbone(**WITH_MEMORY)
+    backbone.set_weights(plain.get_weights())
+    x = features(np.random.default_rng(0))
+    inputs = {name: tf.constant(x[ours]) for name, ours in INPUTS.items()}
+    kept = {number: np.arange(121) % 2 == 0 for number in (1, 3)}
+    for arguments in ({}, {"dtype": "int8", "kept": kept}):
+        with strategy.scope() if is_inside else contextlib.nullcontext():
+            encoder = Encoder(backbone, **arguments)
+            found = encoder(inputs)["sequence_output"]
+        expected = Encoder(plain, **arguments)
+        np.testing.assert_allclose(
+            found, expected(inputs)["sequence_output"], atol=1e-5
+        )
+        assert len(encoder.variables_of(backbone)) == len(
+            expected.variables_of(plain)
+        )
