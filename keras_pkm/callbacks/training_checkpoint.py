@@ -1,6 +1,7 @@
 """Checkpoints from which training resumes exactly."""
 
 import dataclasses
+import itertools
 import json
 import logging
 import os
@@ -12,10 +13,14 @@ import tensorflow as tf
 
 from keras_pkm.callbacks.checkpoint_files import CheckpointFiles
 from keras_pkm.callbacks.steps_done import steps_done
+from keras_pkm.callbacks.variable_identity import identify_variables
 from keras_pkm.ops.arguments import positive_int
 from keras_pkm.ops.arguments import positive_int_or_none
 
 _log = logging.getLogger(__name__)
+
+# TensorFlow's name of a checkpoint's `progress`.
+_PROGRESS = "progress/.ATTRIBUTES/py_state"
 
 
 class TrainingCheckpoint(keras.callbacks.Callback):
@@ -32,6 +37,10 @@ class TrainingCheckpoint(keras.callbacks.Callback):
     Each checkpoint is read back after it has been written; only then are older
     ones deleted. It has a file of checksums: `restore` takes the newest
     checkpoint that is whole, and logs a warning that names the damaged ones.
+
+    A checkpoint also records which variables it has: their places in the model,
+    shapes and dtypes. `restore` refuses it where those of the model differ, for
+    instance because its code makes two layers in another order now.
 
     A checkpoint is written at steps that are multiples of `every`, and at the
     end of each epoch, after its evaluation. Put this callback after those that
@@ -130,7 +139,8 @@ class TrainingCheckpoint(keras.callbacks.Callback):
             The number of steps done, `0` where there is no checkpoint yet.
 
         Raises:
-            ValueError: the checkpoint does not fit the model.
+            ValueError: the checkpoint is not of the same variables; nothing is
+                changed then.
             OSError: there are checkpoints, but none is whole.
         """
         self.set_model(model)
@@ -138,8 +148,10 @@ class TrainingCheckpoint(keras.callbacks.Callback):
         if path is None:
             self.step = 0
             return 0
+        checkpoint = self._checkpoint_of_model()
+        self._check_variables(path)
         try:
-            self._checkpoint_of_model().restore(path).assert_consumed()
+            checkpoint.restore(path).assert_consumed()
         except (AssertionError, ValueError, tf.errors.OpError) as error:
             raise ValueError(
                 f"The checkpoint '{path}' cannot be restored into the model "
@@ -147,6 +159,42 @@ class TrainingCheckpoint(keras.callbacks.Callback):
             ) from error
         self._saved = self.step
         return self.step
+
+    def _check_variables(self, path: str) -> None:
+        """Checks that a checkpoint is of the same variables, in their order."""
+        reader = tf.train.load_checkpoint(path)
+        progress = "{}"
+        if reader.has_tensor(_PROGRESS):
+            progress = reader.get_tensor(_PROGRESS)
+        saved = json.loads(progress).get("variables")
+        advice = (
+            "Use the code that wrote the checkpoint, or start over in another "
+            "directory."
+        )
+        if saved is None:
+            raise ValueError(
+                f"The checkpoint '{path}' must say which variables it has. "
+                "Received: one that an earlier version of keras_pkm wrote. "
+                f"{advice}"
+            )
+        found = identify_variables(self.model)
+        if saved == found:
+            return
+        differences = [
+            f"`{old}` in the checkpoint, `{new}` in the model"
+            for kind in ("model", "optimizer")
+            for old, new in itertools.zip_longest(
+                saved[kind], found[kind], fillvalue="nothing"
+            )
+            if old != new
+        ]
+        raise ValueError(
+            f"The checkpoint '{path}' cannot be restored into the model "
+            f"'{self.model.name}': the variables of the model and its "
+            "optimizer must be the same, in the same order. Received: "
+            f"{len(differences)} that differ, the first of which is "
+            f"{differences[0]}. {advice}"
+        )
 
     def _find_whole(self) -> str | None:
         """The newest checkpoint that is whole, or `None` if there is none."""
@@ -189,7 +237,8 @@ class TrainingCheckpoint(keras.callbacks.Callback):
                 with model.distribute_strategy.scope():
                     model.optimizer.build(model.trainable_variables)
             # By order, not by name: names of seeds and optimizers depend on
-            # how many the process has created before.
+            # how many the process has created before. `_check_variables`
+            # compares what does not.
             self._checkpoint = tf.train.Checkpoint(
                 model=[variable.value for variable in model.variables],
                 optimizer=[
@@ -259,7 +308,13 @@ class _Progress(tf.train.experimental.PythonState):
         state = self._owner.state
         if dataclasses.is_dataclass(state) and not isinstance(state, type):
             state = dataclasses.asdict(state)
-        return json.dumps({"step": self._owner.step, "state": state})
+        return json.dumps(
+            {
+                "step": self._owner.step,
+                "state": state,
+                "variables": identify_variables(self._owner.model),
+            }
+        )
 
     def deserialize(self, string_value: str) -> None:
         progress = json.loads(string_value)
