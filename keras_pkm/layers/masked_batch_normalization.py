@@ -6,6 +6,8 @@ import keras
 import tensorflow as tf
 from keras import ops
 
+from keras_pkm.ops.replicas import sum_over_replicas
+
 
 @keras.saving.register_keras_serializable("keras_pkm")
 class MaskedBatchNormalization(keras.layers.BatchNormalization):
@@ -19,8 +21,8 @@ class MaskedBatchNormalization(keras.layers.BatchNormalization):
     - A batch whose moments are not finite, or that contains no token at all,
       leaves the moving statistics unchanged, bit for bit: one bad batch must
       not spoil a model for good.
-    - Everything is float32, including the output, whatever the dtype policy's
-      compute dtype is.
+    - Everything is computed in float32, and the output is float32, whatever the
+      dtype policy is.
 
     Args:
         momentum: float. Momentum of the moving statistics. Defaults to `0.9`.
@@ -72,16 +74,25 @@ class MaskedBatchNormalization(keras.layers.BatchNormalization):
             mean, variance, count = self._masked_moments(inputs, mask)
             self._update_moving_statistics(mean, variance, count)
         else:
-            mean, variance = self.moving_mean, self.moving_variance
+            mean = ops.cast(self.moving_mean, "float32")
+            variance = ops.cast(self.moving_variance, "float32")
         return ops.batch_normalization(
             inputs,
             mean,
             variance,
             axis=-1,
-            offset=self.beta if self.center else None,
-            scale=self.gamma if self.scale else None,
+            offset=ops.cast(self.beta, "float32") if self.center else None,
+            scale=ops.cast(self.gamma, "float32") if self.scale else None,
             epsilon=self.epsilon,
         )
+
+    def compute_output_spec(
+        self,
+        inputs: keras.KerasTensor,
+        training: bool | None = None,
+        mask: keras.KerasTensor | None = None,
+    ) -> keras.KerasTensor:
+        return keras.KerasTensor(inputs.shape, dtype="float32")
 
     def _masked_moments(
         self, inputs: tf.Tensor, mask: tf.Tensor | None
@@ -92,14 +103,14 @@ class MaskedBatchNormalization(keras.layers.BatchNormalization):
         around the moving mean: E[x²] - E[x]² would lose all precision for
         channels far from zero.
         """
-        shift = tf.stop_gradient(ops.convert_to_tensor(self.moving_mean))
+        shift = tf.stop_gradient(ops.cast(self.moving_mean, "float32"))
         shifted = inputs - shift
         if mask is None:
             mask = tf.ones(tf.shape(inputs)[:-1], "bool")
         # Not a product with the mask: padding may contain NaN.
         shifted = tf.where(mask[..., None], shifted, 0.0)
         axes = list(range(len(inputs.shape) - 1))
-        sums = _sum_over_replicas(
+        sums = sum_over_replicas(
             tf.concat(
                 [
                     tf.reduce_sum(shifted, axes),
@@ -127,8 +138,9 @@ class MaskedBatchNormalization(keras.layers.BatchNormalization):
             (self.moving_variance, variance),
         ):
             old = ops.convert_to_tensor(moving)
-            new = old * self.momentum + batch * (1 - self.momentum)
-            moving.assign(tf.where(usable, new, old))
+            new = tf.cast(old, "float32") * self.momentum
+            new += batch * (1 - self.momentum)
+            moving.assign(tf.where(usable, tf.cast(new, old.dtype), old))
 
     def get_config(self) -> dict[str, Any]:
         config = super().get_config()
@@ -141,10 +153,3 @@ class MaskedBatchNormalization(keras.layers.BatchNormalization):
         ):
             config.pop(name, None)
         return config
-
-
-def _sum_over_replicas(tensor: tf.Tensor) -> tf.Tensor:
-    context = tf.distribute.get_replica_context()
-    if context is None or context.num_replicas_in_sync == 1:
-        return tensor
-    return context.all_reduce(tf.distribute.ReduceOp.SUM, tensor)

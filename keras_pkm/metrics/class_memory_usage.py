@@ -122,7 +122,8 @@ class ClassMemoryUsage(keras.metrics.Metric):
         is_known = ops.min(reads) > 0
         counts = ops.cast(counts, "float64")
         totals = ops.where(is_known, ops.cast(reads, "float64"), 1.0)
-        other, ours = counts / totals[:, None]
+        shares = counts / totals[:, None]
+        other, ours = shares[0], shares[1]
         smoothed = (counts[0] + 0.5) / (totals[0] + 0.5 * self.num_slots)
         ratios = ops.where(ours > 0, ours, 1.0) / smoothed
         union = ops.sum(ops.maximum(ours, other))

@@ -9,6 +9,7 @@ import tensorflow as tf
 from keras import ops
 
 from keras_pkm.ops.arguments import positive_int
+from keras_pkm.ops.replicas import sum_over_replicas
 
 #: The step of slots that were never read.
 NEVER = -1
@@ -25,6 +26,8 @@ class MemoryStaleness(keras.metrics.Metric):
     - `fresh`: at the last checkpoint;
     - `stale`: at an earlier checkpoint, but not at the last;
     - `never`: at no checkpoint.
+
+    Under `tf.distribute` the reads of all replicas are summed.
 
     Stale slots are those that training has drifted away from. Slots never read
     are those that the model has not learned to reach.
@@ -66,35 +69,43 @@ class MemoryStaleness(keras.metrics.Metric):
             shape,
             initializer=keras.initializers.Constant(NEVER),
             dtype="int64",
+            # All replicas have the same: `update_state` sums their reads.
+            aggregation="only_first_replica",
             name=name,
         )
 
-    def update_state(self, top1_reads: npt.ArrayLike, step: int) -> None:
+    def update_state(
+        self, top1_reads: npt.ArrayLike, step: int | tf.Tensor
+    ) -> None:
         """Adds the reads of one checkpoint.
 
         Args:
             top1_reads: int tensor of shape `(num_slots,)`: how often each slot
                 was a head's best slot, `MemoryUsage.counts["top1"]`.
-            step: int, not negative. The checkpoint's step, larger than those
-                of earlier updates.
+            step: int or scalar int tensor, not negative. The checkpoint's
+                step, larger than those of earlier updates.
 
         Raises:
-            ValueError: the step is not larger than the last one.
+            ValueError: the step is not larger than the last one. In a graph it
+                is a `tf.errors.InvalidArgumentError`.
         """
-        newest = int(ops.convert_to_numpy(self._newest))
-        if step <= newest:
+        step = tf.cast(step, "int64")
+        newest = ops.convert_to_tensor(self._newest)
+        if tf.executing_eagerly() and step <= newest:
             raise ValueError(
                 "`step` must be larger than that of the last update, which "
-                f"was {newest}. Received: step={step}."
+                f"was {int(newest)}. Received: step={int(step)}."
             )
-        self._last.assign(
-            ops.where(
-                ops.convert_to_tensor(top1_reads) > 0,
-                ops.cast(step, "int64"),
-                ops.convert_to_tensor(self._last),
-            )
+        check = tf.debugging.assert_less(
+            newest, step, "`step` must be larger than that of the last update."
         )
-        self._newest.assign(step)
+        reads = sum_over_replicas(ops.cast(top1_reads, "int64"))
+        with tf.control_dependencies([] if check is None else [check]):
+            # Maxima, because XLA drops the check.
+            self._last.assign(
+                ops.maximum(ops.where(reads > 0, step, NEVER), self._last)
+            )
+            self._newest.assign(ops.maximum(step, newest))
 
     @property
     def last_steps(self) -> np.ndarray:

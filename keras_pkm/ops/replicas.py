@@ -1,4 +1,6 @@
-"""The plain variables behind those of `tf.distribute`."""
+"""Variables and sums of the replicas of `tf.distribute`."""
+
+from typing import Any
 
 import keras
 import tensorflow as tf
@@ -69,3 +71,21 @@ def local_component(
         # Symbolic builds and direct calls in a scope: any component will do.
         return components(variable)[0]
     return variable._get()
+
+
+def num_replicas() -> int:
+    """The number of replicas that run this step together."""
+    context = tf.distribute.get_replica_context()
+    return 1 if context is None else context.num_replicas_in_sync
+
+
+def sum_over_replicas(tensors: Any) -> Any:
+    """The tensors summed over all replicas; slices are concatenated.
+
+    Args:
+        tensors: a tensor, slices, or a list of them.
+    """
+    if num_replicas() == 1:
+        return tensors
+    context = tf.distribute.get_replica_context()
+    return context.all_reduce(tf.distribute.ReduceOp.SUM, tensors)

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import keras
 import tensorflow as tf
 
+from keras_pkm.ops.replicas import sum_over_replicas
 from keras_pkm.optimizers.row_sparse import Gradient
 from keras_pkm.optimizers.row_sparse import all_finite
-from keras_pkm.optimizers.row_sparse import sum_over_replicas
 
 
 @keras.saving.register_keras_serializable("keras_pkm")

@@ -1,11 +1,12 @@
 """Functions of gradients, which are `tf.IndexedSlices` for tables."""
 
 from collections.abc import Sequence
-from typing import Any
 from typing import TypeAlias
 
 import tensorflow as tf
 
+from keras_pkm.ops.replicas import num_replicas
+from keras_pkm.ops.replicas import sum_over_replicas
 from keras_pkm.ops.sorted_rows import deduplicate
 
 #: The gradient of any variable.
@@ -29,24 +30,6 @@ def to_tensor(gradient: Gradient) -> tf.Tensor:
     return tf.math.unsorted_segment_sum(
         gradient.values, gradient.indices, gradient.dense_shape[0]
     )
-
-
-def num_replicas() -> int:
-    """The number of replicas that run this step together."""
-    context = tf.distribute.get_replica_context()
-    return 1 if context is None else context.num_replicas_in_sync
-
-
-def sum_over_replicas(tensors: Any) -> Any:
-    """The tensors summed over all replicas; slices are concatenated.
-
-    Args:
-        tensors: a tensor, slices, or a list of them.
-    """
-    if num_replicas() == 1:
-        return tensors
-    context = tf.distribute.get_replica_context()
-    return context.all_reduce(tf.distribute.ReduceOp.SUM, tensors)
 
 
 def all_finite(gradients: Sequence[Gradient]) -> tf.Tensor:

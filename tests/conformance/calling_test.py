@@ -1,6 +1,7 @@
 """Calls: eager, in graphs, under XLA, and what is declared of the outputs."""
 
 import keras
+import numpy as np
 import pytest
 import tensorflow as tf
 
@@ -30,17 +31,47 @@ def test_a_graph_gives_what_eager_calls_give(name):
     same_outputs(graph(inputs), model(inputs))
 
 
-@pytest.mark.parametrize("policy", ["float32", "mixed_bfloat16"])
-@pytest.mark.parametrize("name", LAYERS)
-def test_outputs_are_as_declared(name, policy, request):
-    for mark in cases("declared_outputs", [f"{name}-{policy}"])[0].marks:
-        request.applymarker(mark)
+POLICIES = (
+    "float32",
+    "mixed_bfloat16",
+    "mixed_float16",
+    "bfloat16",
+    "float16",
+    "float64",
+)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@each("declared_outputs", LAYERS)
+def test_outputs_are_as_declared(name, policy):
     layer, inputs = make_layer(name, dtype=policy), inputs_of(name)
-    outputs = layer(inputs)
     spec = layer.compute_output_spec(keras.KerasTensor(inputs.shape))
-    assert tuple(spec.shape) == tuple(outputs.shape)
-    assert tuple(layer.compute_output_shape(inputs.shape)) == outputs.shape
-    assert spec.dtype == keras.backend.standardize_dtype(outputs.dtype)
+    symbolic = layer(keras.KerasTensor(inputs.shape))
+    for training in (False, True):
+        outputs = layer(inputs, training=training)
+        for declared in (spec, symbolic):
+            assert tuple(declared.shape) == tuple(outputs.shape)
+            assert declared.dtype == keras.backend.standardize_dtype(
+                outputs.dtype
+            )
+        assert tuple(layer.compute_output_shape(inputs.shape)) == outputs.shape
+        assert np.isfinite(np.asarray(tf.cast(outputs, "float64"))).all()
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("name", ["PKMBertBackbone", "MemoryBackbone"])
+def test_outputs_of_models_are_as_declared(name, policy):
+    """What they read, too."""
+    backbone = make_model(name, policy)
+    model = keras.Model(
+        backbone.inputs, [backbone.output, backbone.memory_outputs]
+    )
+    for declared, outputs in zip(
+        keras.tree.flatten(model.output),
+        keras.tree.flatten(model(inputs_of(name))),
+        strict=True,
+    ):
+        assert declared.dtype == keras.backend.standardize_dtype(outputs.dtype)
 
 
 @each("xla", LAYERS)

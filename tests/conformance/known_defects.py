@@ -4,7 +4,6 @@ Whoever mends one takes its line away.
 """
 
 import pytest
-import tensorflow as tf
 
 _CLONE_OF_HEAD = (
     AssertionError,
@@ -16,14 +15,6 @@ _TASK_IN_FILE = (
     "keras-hub's tasks compile themselves when they are made, so that a task "
     "that was not compiled is, once it was loaded",
 )
-_BATCH_NORM = (
-    "`MaskedBatchNormalization` returns float32 under every policy, but does "
-    "not declare it"
-)
-_STALENESS = (
-    "`MemoryStaleness.update_state` makes a Python number of a variable, and "
-    "under `tf.distribute` it sums the steps of all replicas"
-)
 
 #: From the name of a test and its case to the error and the reason.
 KNOWN_DEFECTS = {
@@ -31,17 +22,7 @@ KNOWN_DEFECTS = {
         ("clone_model", f"PKM{family}MaskedLM"): _CLONE_OF_HEAD
         for family in ("Bert", "DistilBert", "Roberta")
     },
-    ("declared_outputs", "MaskedBatchNormalization-mixed_bfloat16"): (
-        AssertionError,
-        _BATCH_NORM,
-    ),
     ("task_in_file", "uncompiled"): _TASK_IN_FILE,
-    ("metric_in_graph", "ClassMemoryUsage"): (
-        tf.errors.OperatorNotAllowedInGraphError,
-        "`ClassMemoryUsage.result` unpacks a tensor, which no graph can",
-    ),
-    ("metric_in_graph", "MemoryStaleness"): (NotImplementedError, _STALENESS),
-    ("metric_of_replicas", "MemoryStaleness"): (AssertionError, _STALENESS),
 }
 
 

@@ -129,6 +129,21 @@ def test_update_in_a_graph(name):
     )
 
 
+@each
+def test_update_under_xla(name):
+    metric = METRICS[name].make()
+    update = tf.function(metric.update_state, jit_compile=True)
+    for arguments in METRICS[name].updates:
+        update(*arguments)
+    assert_same(figures(metric), expected(name))
+    assert_same(
+        keras.tree.map_structure(
+            float, tf.function(metric.result, jit_compile=True)()
+        ),
+        expected(name),
+    )
+
+
 @pytest.mark.parametrize("name", cases("metric_of_replicas", METRICS))
 def test_two_replicas_count_as_one(name, mirrored):
     with mirrored.scope():

@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from keras_pkm.metrics import MemoryStaleness
 from tests.contracts import check_config_round_trip
@@ -31,6 +32,31 @@ def test_steps_grow():
     metric.update_state([1, 0], step=0)
     with pytest.raises(ValueError, match="which was 0. Received: step=0"):
         metric.update_state([1, 0], step=0)
+
+
+def test_steps_grow_in_graphs():
+    metric = MemoryStaleness(2)
+    update = tf.function(metric.update_state)
+    update(tf.constant([1, 0]), tf.constant(2))
+    for step in (2, 1):
+        with pytest.raises(tf.errors.InvalidArgumentError, match="`step` must"):
+            update(tf.constant([0, 1]), tf.constant(step))
+    assert metric.last_steps.tolist() == [2, -1]
+
+
+def test_replicas_read_parts_of_the_data(mirrored):
+    with mirrored.scope():
+        metric = MemoryStaleness(3)
+    for reads, step in (([[2, 0, 0], [0, 1, 0]], 4), ([[0, 0, 0]] * 2, 6)):
+        of_replicas = mirrored.experimental_distribute_values_from_function(
+            lambda context: tf.constant(reads[context.replica_id_in_sync_group])
+        )
+        mirrored.run(metric.update_state, (of_replicas, tf.constant(step)))
+    assert metric.last_steps.tolist() == [4, 4, -1]
+    result = {name: float(share) for name, share in metric.result().items()}
+    assert result == pytest.approx({"fresh": 0, "stale": 2 / 3, "never": 1 / 3})
+    metric.reset_state()
+    assert metric.last_steps.tolist() == [-1, -1, -1]
 
 
 def test_reset():
