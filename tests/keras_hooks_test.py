@@ -9,8 +9,10 @@ import inspect
 
 import keras
 import keras_hub
+import numpy as np
 import pytest
 import tensorflow as tf
+from keras.src.trainers import data_adapters
 from tensorflow.python.framework import op_callbacks
 
 from keras_pkm.ops.stock_gradient import in_forward_mode
@@ -52,6 +54,23 @@ def test_hook(owner, hook, arguments):
     assert hasattr(owner, hook), f"{where} is gone: see who overrides it"
     actual = list(inspect.signature(getattr(owner, hook)).parameters)
     assert actual == ["self", *arguments], f"{where} has other arguments"
+
+
+def test_data_adapters():
+    """`ModelBatches` cuts arrays, and reads `PyDataset`, as `fit` does."""
+    arrays = np.arange(10.0), np.arange(10)
+    adapter = data_adapters.get_data_adapter(
+        *arrays, batch_size=None, steps_per_epoch=4
+    )
+    assert adapter.num_batches == 4
+    adapter.on_epoch_begin()
+    sizes = [len(y) for _, y in adapter.get_numpy_iterator()]
+    adapter.on_epoch_end()
+    assert sizes == [3, 3, 3, 1]
+    spec, _ = adapter.get_tf_dataset().element_spec
+    assert spec.shape == [None]
+    endless = type("", (keras.utils.PyDataset,), {"num_batches": None})
+    assert data_adapters.get_data_adapter(endless()).num_batches is None
 
 
 def test_word_pieces_have_offsets():

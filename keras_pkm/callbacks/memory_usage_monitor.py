@@ -6,6 +6,7 @@ import logging
 import math
 import os
 import pathlib
+from collections.abc import Iterable
 from typing import Any
 
 import keras
@@ -21,6 +22,8 @@ from keras_pkm.metrics.memory_staleness import MemoryStaleness
 from keras_pkm.metrics.numbers import result_numbers
 from keras_pkm.ops.arguments import positive_int_or_none
 from keras_pkm.probing.memory_probe import MemoryProbe
+from keras_pkm.probing.model_batches import Batch
+from keras_pkm.probing.model_batches import ModelBatches
 
 _log = logging.getLogger(__name__)
 
@@ -41,8 +44,13 @@ class MemoryUsageMonitor(keras.callbacks.Callback):
     ignored, and replaced as training reaches them.
 
     Args:
-        data: finite `tf.data.Dataset` of held-out batches, as for `evaluate`.
-            Each batch takes about a third of the time of a train step.
+        data: the held-out data, as for `evaluate`: arrays, a tuple `(x, y)` or
+            `(x, y, sample_weight)` of arrays, or batches of these, such as a
+            `tf.data.Dataset`, a `keras.utils.PyDataset`, or a generator; see
+            `keras_pkm.models.MemoryProbe.measure`. Texts are preprocessed by
+            the model's preprocessor. The batches of a generator are read once,
+            when training begins, and kept. Each batch takes about a third of
+            the time of a train step.
         every: optional int. Measure at steps that are multiples of it, and at
             the end of each epoch. Defaults to `None`: at the ends of epochs
             only.
@@ -53,6 +61,11 @@ class MemoryUsageMonitor(keras.callbacks.Callback):
             reads plus 1), and the same as an image of the grid of sub-keys.
         counts_dir: optional directory, to which each measurement writes a file
             `step-STEP.npz` with the reads of each slot.
+        batch_size: optional int. The number of examples in a batch, if `data`
+            is arrays. Defaults to `None`: as in Keras, 32, or as many as make
+            `steps` batches.
+        steps: optional int. The number of batches of a measurement, if not
+            all. Endless data needs it.
 
     Attributes:
         usage: dict. The last measurement, as from
@@ -90,11 +103,13 @@ class MemoryUsageMonitor(keras.callbacks.Callback):
 
     def __init__(
         self,
-        data: tf.data.Dataset,
+        data: Any,
         every: int | None = None,
         csv_path: str | os.PathLike[str] | None = None,
         tensorboard_dir: str | os.PathLike[str] | None = None,
         counts_dir: str | os.PathLike[str] | None = None,
+        batch_size: int | None = None,
+        steps: int | None = None,
     ):
         super().__init__()
         if tensorboard_dir and importlib.util.find_spec("tensorboard") is None:
@@ -109,6 +124,9 @@ class MemoryUsageMonitor(keras.callbacks.Callback):
         self.csv_path = pathlib.Path(csv_path) if csv_path else None
         self.tensorboard_dir = tensorboard_dir
         self.counts_dir = counts_dir
+        self.batch_size = positive_int_or_none("batch_size", batch_size)
+        self.steps = positive_int_or_none("steps", steps)
+        self._batches: Iterable[Batch] = ()
         self._writer: tf.summary.SummaryWriter | None = None
         self._probe: MemoryProbe | None = None
         self._step: int | None = None
@@ -133,10 +151,14 @@ class MemoryUsageMonitor(keras.callbacks.Callback):
             )
 
     def _probe_of_model(self) -> MemoryProbe:
-        model = getattr(self.model, "backbone", self.model)
         # Traced once, however often `fit` is called.
-        if self._probe is None or self._probe.model is not model:
-            self._probe = MemoryProbe(model)
+        if self._probe is None or self._probe.model is not self.model:
+            self._batches = ModelBatches(
+                self.data, self.model, "data", self.batch_size, self.steps
+            ).keep()
+            # What cannot be read is refused before training.
+            next(iter(self._batches))
+            self._probe = MemoryProbe(self.model)
         return self._probe
 
     def _begin_staleness(self, probe: MemoryProbe) -> None:
@@ -194,7 +216,7 @@ class MemoryUsageMonitor(keras.callbacks.Callback):
             return
         self._step = step
         probe = self._probe_of_model()
-        usage = self.usage = probe.measure(self.data)
+        usage = self.usage = probe.measure_batches(self._batches)
         counts = probe.counts
         self._add_to_staleness(step, counts)
         self._figures = {

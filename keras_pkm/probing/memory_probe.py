@@ -12,6 +12,8 @@ from keras_pkm.layers.find_memories import find_memories
 from keras_pkm.layers.memory_observer import observe_memories
 from keras_pkm.ops.implementation import fastest_by_default
 from keras_pkm.ops.replicas import strategy_of
+from keras_pkm.probing.model_batches import Batch
+from keras_pkm.probing.model_batches import ModelBatches
 from keras_pkm.probing.usage_counter import UsageCounter
 
 
@@ -20,7 +22,8 @@ class MemoryProbe:
 
     Args:
         model: any Keras model with `keras_pkm.layers.ProductKeyMemory` layers,
-            such as `keras_pkm.models.PKMBertBackbone`.
+            such as `keras_pkm.models.PKMBertBackbone`, or a task. A task with
+            a preprocessor takes texts.
 
     Raises:
         ValueError: the model has no memory, or the scope of a `tf.distribute`
@@ -43,7 +46,7 @@ class MemoryProbe:
     ...     "segment_ids": np.zeros((2, 12), "int32"),
     ...     "padding_mask": np.ones((2, 12), "int32"),
     ... }
-    >>> usage = probe.measure(tf.data.Dataset.from_tensors(features))
+    >>> usage = probe.measure(features)  # or batches, as for `evaluate`
     >>> sorted(usage), usage[4]["top1_reads"]
     ([2, 4], 96)
     """
@@ -58,8 +61,9 @@ class MemoryProbe:
             )
         self._strategy = strategy_of(model)
         # Layers above the last memory need not be computed.
-        outputs = getattr(model, "memory_outputs", None)
-        self._accesses = outputs and keras.Model(model.inputs, outputs)
+        self._backbone = getattr(model, "backbone", model)
+        outputs = getattr(self._backbone, "memory_outputs", None)
+        self._accesses = outputs and keras.Model(self._backbone.inputs, outputs)
         with self._strategy.scope():
             self._usage = UsageCounter.of_model(model)
         self._step = tf.function(
@@ -73,9 +77,14 @@ class MemoryProbe:
 
     def _count_reads(self, features: Any) -> None:
         if self._accesses is not None:
-            features = {name: features[name] for name in self.model.input}
+            inputs = self._backbone.input
+            if not isinstance(features, dict):
+                features = keras.tree.pack_sequence_as(
+                    inputs, keras.tree.flatten(features)
+                )
+            features = {name: features[name] for name in inputs}
             memories = self._accesses(features, training=False)
-            self._usage.update(memories, features["padding_mask"])
+            self._usage.update(memories, features.get("padding_mask"))
             return
         numbers = {id(memory): n for n, memory in self._memories.items()}
 
@@ -90,45 +99,88 @@ class MemoryProbe:
         with observe_memories(count):
             self.model(features, training=False)
 
-    def measure(self, data: Iterable[Any]) -> dict[int, dict[str, float]]:
+    def measure(
+        self,
+        data: Any,
+        batch_size: int | None = None,
+        steps: int | None = None,
+    ) -> dict[int, dict[str, float]]:
         """Measures the use of each memory over `data`.
 
+        Labels and sample weights are ignored: padding alone is not counted.
+
         Args:
-            data: finite `tf.data.Dataset`, or other iterable, of batches of
-                the model's inputs, or of tuples that begin with them, as for
-                training. Under `tf.distribute` each batch is divided among the
-                replicas.
+            data: as for `evaluate`. Either arrays: the model's inputs, or a
+                tuple `(x,)`, `(x, y)` or `(x, y, sample_weight)`. Or batches of
+                these: a `tf.data.Dataset`, a `keras.utils.PyDataset`, a
+                generator, or a list of tuples. Several inputs are a dict, a
+                list, or a tuple in a tuple, `((x1, x2),)`. `x` may be texts,
+                such as a list of str, if the model is a task with a
+                preprocessor. Under `tf.distribute` the batch size must be a
+                multiple of the number of replicas.
+            batch_size: optional int. The number of examples in a batch, if
+                `data` is arrays. Defaults to `None`: as in Keras, 32, or as
+                many as make `steps` batches.
+            steps: optional int. The number of batches to measure, if not all.
+                Endless data needs it, and so does data of more than 10,000
+                batches that does not say how long it is, such as a generator.
 
         Returns:
             A dict, from the number of the layer, counted from 1, to a dict of
             the figures of `keras_pkm.metrics.MemoryUsage`, as Python numbers.
             In models other than those of `keras_pkm.models` the memories
             themselves are counted.
+
+        Raises:
+            ValueError: `data` is none of these, is empty, has fewer batches
+                than `steps`, or is endless without `steps`.
         """
+        return self.measure_batches(
+            ModelBatches(data, self.model, "data", batch_size, steps)
+        )
+
+    def measure_batches(
+        self, batches: Iterable[Batch]
+    ) -> dict[int, dict[str, float]]:
+        """Measures the use of each memory over prepared batches."""
         self._usage.reset()
-        for features in self._features(data):
-            self._step(features)
+        for x, _, _ in batches:
+            self._step(x)
         return self._usage.figures
 
     def count_each(
-        self, data: Iterable[Any]
+        self,
+        data: Any,
+        batch_size: int | None = None,
+        steps: int | None = None,
     ) -> Iterator[dict[int, dict[str, np.ndarray]]]:
         """Counts the reads of each batch separately.
 
         Args:
-            data: batches, as for `measure`.
+            data: as for `measure`.
+            batch_size: as for `measure`.
+            steps: as for `measure`.
 
         Yields:
             `MemoryUsage.counts` of each batch, by layer.
         """
-        for features in self._features(data):
-            self._usage.reset()
-            self._step(features)
-            yield self.counts
+        for x, _, _ in ModelBatches(
+            data, self.model, "data", batch_size, steps
+        ):
+            yield self.count(x)
 
-    def _features(self, data: Iterable[Any]) -> Iterator[Any]:
-        for batch in self._distributed(data):
-            yield batch[0] if isinstance(batch, tuple) else batch
+    def count(self, x: Any) -> dict[int, dict[str, np.ndarray]]:
+        """Counts the reads of one batch.
+
+        Args:
+            x: the model's inputs, preprocessed.
+
+        Returns:
+            `MemoryUsage.counts`, by layer.
+        """
+        self._usage.reset()
+        self._step(x)
+        return self.counts
 
     def _distributed(self, data: Iterable[Any]) -> Iterator[Any]:
         if self._strategy.num_replicas_in_sync == 1:

@@ -10,6 +10,7 @@ import keras
 import numpy as np
 
 from keras_pkm.probing.memory_probe import MemoryProbe
+from keras_pkm.probing.model_batches import ModelBatches
 from keras_pkm.runs.array_files import read_arrays
 from keras_pkm.runs.array_files import write_arrays
 
@@ -71,27 +72,39 @@ class SlotImportance:
 
     @classmethod
     def of_background(
-        cls, model: keras.Model, batches: Iterable[Any]
+        cls,
+        model: keras.Model,
+        batches: Any,
+        batch_size: int | None = None,
+        steps: int | None = None,
     ) -> "SlotImportance":
         """Counts which slots the batches of a background read.
 
         Args:
             model: any Keras model with `keras_pkm.layers.ProductKeyMemory`
                 layers.
-            batches: batches of its inputs, or of tuples that begin with them,
-                as for training. Padding is not counted.
+            batches: the background, as the data for
+                `keras_pkm.models.MemoryProbe.measure`: batches as for `fit`, or
+                arrays or texts that are cut into batches. Padding is not
+                counted.
+            batch_size: optional int. The number of examples in a batch, if
+                `batches` is arrays. Defaults to `None`: as in Keras, 32, or as
+                many as make `steps` batches.
+            steps: optional int. The number of batches to count, if not all.
+
+        Raises:
+            ValueError: as for `MemoryProbe.measure`.
         """
         count = 0
         frequencies: dict[int, np.ndarray] = {}
-        for counts in MemoryProbe(model).count_each(batches):
+        probe = MemoryProbe(model)
+        for x, _, _ in ModelBatches(
+            batches, model, "batches", batch_size, steps
+        ):
             count += 1
-            for number, of_memory in counts.items():
+            for number, of_memory in probe.count(x).items():
                 was_read = of_memory["reads"] > 0
                 frequencies[number] = frequencies.get(number, 0) + was_read
-        if not count:
-            raise ValueError(
-                "`batches` must have at least one batch. Received: none."
-            )
         return cls(count, frequencies)
 
     def score(self, reads: Mapping[int, np.ndarray]) -> dict[int, np.ndarray]:

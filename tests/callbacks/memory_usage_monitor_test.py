@@ -1,6 +1,8 @@
 import csv
 import importlib.util
+import itertools
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -8,12 +10,16 @@ import tensorflow as tf
 from keras_pkm.callbacks import MemoryUsageMonitor
 from keras_pkm.callbacks.slot_counts import list_slot_counts
 from keras_pkm.callbacks.slot_counts import read_slot_counts
+from keras_pkm.layers import ProductKeyMemory
 from keras_pkm.models import MemoryProbe
 from keras_pkm.optimizers import PKMAdam
 from tests.contracts import fresh_rng
 from tests.models.modes import eager_and_graph
 from tests.models.tiny import masked_batch
 from tests.models.tiny import tiny_masked_lm
+from tests.probing.forms import TEXTS
+from tests.probing.forms import Batches
+from tests.probing.forms import classifier
 
 
 @pytest.fixture
@@ -143,6 +149,67 @@ def test_without_a_directory_no_counts_are_read(
     monitor.on_train_begin()
     for metric in monitor.staleness.values():
         assert metric.last_steps.max() == -1
+
+
+def dense_model():
+    """A model whose labels would pass for inputs."""
+    inputs = keras.Input((5, 6))
+    model = keras.Model(inputs, ProductKeyMemory(8, 2, 4, 8)(inputs))
+    model.compile(PKMAdam(), "mse")
+    return model
+
+
+def watched(model, x, y, data, **options):
+    """The top-1 reads of two measurements."""
+    monitor = MemoryUsageMonitor(data, **options)
+    options = {"epochs": 2, "shuffle": False, "verbose": 0}
+    logs = model.fit(x, y, callbacks=[monitor], **options).history
+    return logs["memory_1_top1_reads"]
+
+
+def test_data_is_what_evaluate_takes():
+    x, y = fresh_rng().normal(size=(2, 8, 5, 6)).astype("float32")
+    batches = [(x[:4], y[:4]), (x[4:], y[4:])]
+    dataset = tf.data.Dataset.from_tensor_slices((x, y)).batch(4)
+    model = dense_model()
+    for data, options in (
+        (x, {}),
+        ((x, y), {}),
+        ((x, y, np.ones(8)), {"batch_size": 3}),
+        (dataset, {}),
+        (dataset.repeat(), {"steps": 2}),
+        (Batches(batches), {}),
+        # A generator is read once, and kept.
+        (iter(batches), {}),
+        (itertools.cycle(batches), {"steps": 2}),
+    ):
+        assert watched(model, x, y, data, **options) == [80, 80]
+    assert watched(model, x, y, (x, y), batch_size=3, steps=1) == [30, 30]
+
+
+def test_endless_and_empty_data_is_refused_before_training():
+    x, y = fresh_rng().normal(size=(2, 8, 5, 6)).astype("float32")
+    model = dense_model()
+    before = model.get_weights()
+    for data, message in (
+        (tf.data.Dataset.from_tensors((x, y)).repeat(), "have an end"),
+        (tf.data.Dataset.from_tensors((x, y)).take(0), "have at least one"),
+        (iter([]), "have at least one"),
+        (None, "Received: no inputs"),
+        (["text"], "Received: texts"),
+    ):
+        with pytest.raises(ValueError, match=rf"`data` must.*{message}"):
+            watched(model, x, y, data)
+    for old, new in zip(before, model.get_weights(), strict=True):
+        np.testing.assert_array_equal(old, new)
+
+
+def test_texts_are_preprocessed_by_the_task():
+    task = classifier()
+    texts, labels = TEXTS[:8], np.array([0, 1] * 4)
+    expected = 2 * int(np.sum(task.preprocessor(texts)["padding_mask"]))
+    for data in (texts, (texts, labels)):
+        assert watched(task, texts, labels, data) == [expected] * 2
 
 
 def test_a_missing_tensorboard_is_named_before_training(monkeypatch, tmp_path):
