@@ -1,15 +1,16 @@
 """Teaches a trained model by writing into its memories alone."""
 
 from collections.abc import Callable
-from collections.abc import Iterable
 from typing import Any
 
 import keras
+import numpy as np
 
 from keras_pkm.layers.find_memories import find_memories
 from keras_pkm.ops.arguments import positive_int_or_none
 from keras_pkm.optimizers.pkm_adam import PKMAdam
 from keras_pkm.probing.memory_probe import MemoryProbe
+from keras_pkm.probing.model_batches import ModelBatches
 from keras_pkm.teaching.memory_patch import MemoryPatch
 from keras_pkm.teaching.memory_patch import copy_tables
 from keras_pkm.teaching.slot_importance import SlotImportance
@@ -114,40 +115,69 @@ class MemoryTeacher:
 
     def teach(
         self,
-        batches: Iterable[Any],
+        batches: Any,
         steps: int,
         until: Callable[[], bool] | None = None,
+        batch_size: int | None = None,
     ) -> int:
         """Takes a training step on each batch, repeating the batches.
 
         Args:
-            batches: tuples `(x, y)` or `(x, y, sample_weight)`, as for
-                `model.train_on_batch`. They are iterated over repeatedly.
+            batches: batches as for `fit`: a list of tuples `(x, y)` or
+                `(x, y, sample_weight)`, a `tf.data.Dataset`, a
+                `keras.utils.PyDataset`, or another iterable; or such a tuple of
+                arrays, which is cut into batches. They are iterated over
+                repeatedly; a generator must have `steps` batches. If the model
+                is a task with a preprocessor, `x` may be texts, and texts alone
+                are enough where the preprocessor makes the labels, as for
+                causal language models.
             steps: int. The maximum number of steps.
             until: optional function, called before each step. Teaching ends
                 when it returns true, for instance because the model knows
                 everything by now.
+            batch_size: optional int. The number of examples in a batch, if
+                `batches` is arrays. Defaults to `None`: 32, as in Keras.
 
         Returns:
             The number of steps that were taken.
 
         Raises:
-            ValueError: a batch is no such tuple.
+            ValueError: `batches` is none of these, has no batch or no labels,
+                or is a generator that ends before `steps`; or the gradient of
+                every table is zero at all steps of a pass over the batches.
+                One batch without a gradient, such as one of padding, is no
+                error. Nothing is changed then: the model and this teacher are
+                as before the call.
         """
-        return take_steps(self._take_step, batches, steps, until)
+        checked = ModelBatches(batches, self.model, "batches", batch_size)
+        # What a step changes.
+        variables = [
+            *(each.memory_values for each in self._memories.values()),
+            *self._optimizer.variables,
+        ]
+        before = [np.array(variable) for variable in variables]
+        try:
+            return take_steps(self._take_step, checked, steps, until)
+        except Exception:
+            for variable, value in zip(variables, before):
+                variable.assign(value)
+            raise
 
-    def _take_step(self, x: Any, y: Any, sample_weight: Any) -> None:
-        self._choose_slots(x)
-        self._step(x, y, sample_weight)
+    def _take_step(self, x: Any, y: Any, sample_weight: Any) -> Any:
+        if not self._choose_slots(x):
+            return 0.0
+        return self._step(x, y, sample_weight)
 
-    def _choose_slots(self, x: Any) -> None:
+    def _choose_slots(self, x: Any) -> bool:
+        """Chooses the slots of a step; returns whether there are any."""
         if self.importance is None or self.slots is None:
-            return
-        (counts,) = self._probe.count_each([(x,)])
+            return True
+        counts = self._probe.count(x)
         reads = {number: each["reads"] for number, each in counts.items()}
         best = self.importance.best(reads, self.slots)
         for number, memory in self._memories.items():
             self._optimizer.choose_slots(memory.memory_values, best[number])
+        return any(map(len, best.values()))
 
     def make_patch(self) -> MemoryPatch:
         """Returns all changes since this teacher was created."""

@@ -1,7 +1,8 @@
 """Training steps of a model in inference mode."""
 
+import math
+import warnings
 from collections.abc import Callable
-from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Sequence
 from typing import Any
@@ -11,6 +12,8 @@ import tensorflow as tf
 
 from keras_pkm.ops.implementation import fastest_by_default
 from keras_pkm.ops.replicas import strategy_of
+from keras_pkm.probing.model_batches import Batch
+from keras_pkm.probing.model_batches import ModelBatches
 
 
 def make_teaching_step(
@@ -33,7 +36,9 @@ def make_teaching_step(
 
     Returns:
         A function of features, labels and sample weights (or `None`), which
-        returns the loss.
+        returns the largest absolute entry of the gradients: 0 if the step
+        changes nothing, and infinity if they are not finite, so that the
+        optimizer skips the step.
     """
     if loss is None and not model.compiled:
         raise ValueError(
@@ -57,8 +62,11 @@ def make_teaching_step(
             else:
                 value = loss(y, predicted, sample_weight)
             scaled = optimizer.scale_loss(value)
-        optimizer.apply(tape.gradient(scaled, weights), variables)
-        return value
+        gradients = tape.gradient(scaled, weights)
+        if all(gradient is None for gradient in gradients):
+            return tf.zeros(())
+        optimizer.apply(gradients, variables)
+        return tf.reduce_max([_largest(each) for each in gradients])
 
     @tf.function(reduce_retracing=True)
     def step(x: Any, y: Any, sample_weight: Any) -> tf.Tensor:
@@ -86,17 +94,32 @@ def strategy_of_one_device(model: keras.Model) -> tf.distribute.Strategy:
     return strategy
 
 
+def _largest(gradient: Any) -> tf.Tensor:
+    """The largest absolute entry of a gradient; infinity for NaN."""
+    if gradient is None:
+        return tf.zeros(())
+    if isinstance(gradient, tf.IndexedSlices):
+        gradient = gradient.values
+    size = tf.abs(tf.cast(gradient, "float32"))
+    # The largest entry of none is minus infinity.
+    return tf.maximum(
+        tf.reduce_max(tf.where(tf.math.is_finite(size), size, math.inf)), 0.0
+    )
+
+
 def take_steps(
-    step: Callable[[Any, Any, Any], object],
-    batches: Iterable[Any],
+    step: Callable[[Any, Any, Any], Any],
+    batches: ModelBatches,
     steps: int,
     until: Callable[[], bool] | None = None,
 ) -> int:
     """Takes a step on each batch, repeating the batches.
 
+    If no step of a whole pass changes anything, no later pass would.
+
     Args:
-        step: A function of features, labels and sample weights (or `None`).
-        batches: Tuples `(x, y)` or `(x, y, sample_weight)`.
+        step: A function of `make_teaching_step`.
+        batches: The batches.
         steps: The maximum number of steps.
         until: Called before each step; a true result ends the steps.
 
@@ -104,35 +127,72 @@ def take_steps(
         The number of steps that were taken.
 
     Raises:
-        ValueError: a batch is no such tuple.
+        ValueError: there is no batch, a batch has no labels, batches that can
+            be read only once end before `steps`, or the gradients of all steps
+            are zero.
     """
-    done = 0
-    for batch in _over_and_over(batches):
-        if done == steps or (until is not None and until()):
-            break
-        _check(batch)
-        step(*keras.utils.unpack_x_y_sample_weight(batch))
-        done += 1
-    return done
+    largest: list[float] = []
+    stream = _over_and_over(batches, steps, largest)
+    while len(largest) < steps:
+        if until is not None and until():
+            return len(largest)
+        largest.append(float(step(*next(stream))))
+    _check_changes(largest)
+    return len(largest)
 
 
-def _check(batch: Any) -> None:
-    if isinstance(batch, tuple | list) and len(batch) in (2, 3):
-        return
-    received = f"a batch of the type `{type(batch).__name__}`"
-    if isinstance(batch, tuple | list):
-        received += f" and length {len(batch)}"
-    raise ValueError(
-        "`batches` must consist of tuples `(x, y)` or `(x, y, sample_weight)`. "
-        f"Received: {received}. Pass a single batch as `[(x, y)]`."
-    )
-
-
-def _over_and_over(batches: Iterable[Any]) -> Iterator[Any]:
-    """Yields the batches repeatedly, or nothing if there are none."""
-    is_empty = False
-    while not is_empty:
-        is_empty = True
-        for batch in batches:
-            is_empty = False
+def _over_and_over(
+    batches: ModelBatches, steps: int, largest: list[float]
+) -> Iterator[Batch]:
+    """Yields the batches repeatedly, as long as steps change something."""
+    while True:
+        count = 0
+        for batch in batches.one_pass():
+            if batch[1] is None:
+                raise ValueError(
+                    "`batches` must consist of tuples `(x, y)` or "
+                    "`(x, y, sample_weight)`. Received: a batch without "
+                    "labels. Pass arrays as `(x, y)`, and a single batch as "
+                    "`[(x, y)]`."
+                )
+            count += 1
             yield batch
+        if not count:
+            raise batches.is_empty()
+        if batches.is_read_once:
+            raise ValueError(
+                "`batches` that can be read only once, such as a generator, "
+                f"must have as many as `steps`. Received: steps={steps}, and "
+                f"{count} batches. Pass a list of them, which is repeated, or "
+                f"steps={count}."
+            )
+        _check_changes(largest)
+
+
+def _check_changes(largest: list[float]) -> None:
+    """Checks that a step has changed something.
+
+    Args:
+        largest: The largest absolute entry of the gradients of each step.
+    """
+    if not largest or any(0 < each < math.inf for each in largest):
+        return
+    if max(largest) > 0:
+        warnings.warn(
+            f"Nothing was taught: in {len(largest)} steps the gradients of the "
+            "taught weights were zero, or not finite. Check that the inputs "
+            "and the model's weights are finite, and lower `learning_rate`.",
+            RuntimeWarning,
+            stacklevel=4,
+        )
+        return
+    raise ValueError(
+        "The gradient of a taught weight must not be zero at every step, or "
+        f"nothing is learned. Received: {len(largest)} steps at which all "
+        "gradients are zero. Likely causes: a memory that was just added by "
+        "`add_memory` has a scale of zero, so pass it `initial_scale=1.0` or "
+        "train the model first; all positions are padding or have the sample "
+        "weight 0; the loss is at its minimum already; or the output does not "
+        "depend on the memory. With `slots`, the background may read all slots "
+        "in every batch, so that none is important."
+    )

@@ -1,4 +1,5 @@
 import contextlib
+import itertools
 
 import keras
 import numpy as np
@@ -8,6 +9,13 @@ import tensorflow as tf
 from keras_pkm.layers.find_memories import find_memories
 from keras_pkm.teaching import MemoryTeacher
 from keras_pkm.teaching import SlotImportance
+from tests.any_backbone.tiny_families import inputs_of
+from tests.any_backbone.tiny_families import make_causal_lm
+from tests.probing.forms import TEXTS
+from tests.probing.forms import Batches
+from tests.probing.forms import causal_lm
+from tests.probing.forms import classifier
+from tests.probing.forms import dataset
 from tests.strategies import each_strategy
 from tests.teaching.models import SLOTS
 from tests.teaching.models import count_reads
@@ -113,7 +121,6 @@ def test_batches_are_gone_through_again_until_enough():
     assert teacher.teach(batches(), steps=100, until=until) == 5
     assert len(seen) == 3
     assert teacher.teach(batches(), steps=3) == 3
-    assert teacher.teach([], steps=3) == 0
 
 
 def test_weights_of_examples_count():
@@ -165,20 +172,192 @@ def test_mistakes():
         MemoryTeacher(model, rule="adagrad", loss=make_loss())
 
 
+def test_batches_without_labels_and_none():
+    teacher = MemoryTeacher(make_model(), loss=make_loss())
+    x, _ = make_batch()
+    for data in (x, (x,), [x], [(x,)], dataset(x, 3)):
+        with pytest.raises(ValueError, match=r"without labels.*`\[\(x, y\)"):
+            teacher.teach(data, steps=1)
+    for data in ([], dataset(make_batch(), 3).take(0), iter([])):
+        with pytest.raises(ValueError, match="at least one batch"):
+            teacher.teach(data, steps=1)
+
+
+def test_batches_are_what_fit_takes(monkeypatch):
+    """Each form has two batches of three examples; four steps are taken."""
+    x, y = make_batch()
+    weights = np.arange(6.0)
+    halves = [
+        (x[:3], y[:3], weights[:3]),
+        (x[3:], y[3:], weights[3:]),
+    ]
+    taken = []
+    teacher = MemoryTeacher(make_model(), loss=make_loss())
+    monkeypatch.setattr(
+        teacher, "_step", lambda *batch: taken.append(batch) or 1.0
+    )
+    for data, options in (
+        (halves, {}),
+        ((x, y, weights), {"batch_size": 3}),
+        ((tf.constant(x), tf.constant(y), weights), {"batch_size": 3}),
+        ((x.astype("float64"), y.tolist(), list(weights)), {"batch_size": 3}),
+        (dataset((x, y, weights), 3), {}),
+        (dataset((x, y, weights), 3).repeat(), {}),
+        (Batches(halves), {}),
+        (Batches(halves, is_endless=True), {}),
+        (iter(halves * 2), {}),
+        (itertools.cycle(halves), {}),
+        ((each for each in halves * 4), {}),
+    ):
+        taken.clear()
+        assert teacher.teach(data, 4, **options) == 4
+        for batch, expected in zip(taken, halves * 2, strict=True):
+            for ours, theirs in zip(batch, expected, strict=True):
+                np.testing.assert_allclose(ours, theirs, rtol=1e-6)
+    with pytest.raises(ValueError, match="`batch_size` must be `None`"):
+        teacher.teach(halves, 1, batch_size=3)
+
+
+def test_a_generator_is_read_no_further_than_needed():
+    source = iter([make_batch(seed) for seed in range(5)])
+    teacher = MemoryTeacher(make_model(), loss=make_loss())
+    assert teacher.teach(source, steps=2) == 2
+    assert teacher.teach(source, 9, until=lambda: True) == 0
+    assert len([*source]) == 3
+
+
+def bad(*batches):
+    """A generator with a fault at the end."""
+    yield from batches
+    raise RuntimeError("the source is broken")
+
+
 @pytest.mark.parametrize(
-    ("wrap", "received"),
+    ("data", "message"),
     [
-        (lambda x, y: (x, y), "a batch of the type `ndarray`"),
-        (lambda x, y: [x], "a batch of the type `ndarray`"),
-        (lambda x, y: [(x,)], "a batch of the type `tuple` and length 1"),
+        (lambda: iter([make_batch(1)] * 2), "steps=5, and 2 batches. Pass a l"),
+        (lambda: iter([make_batch(1), make_batch(1)[:1]]), "without labels"),
+        (lambda: [make_batch(1), "text"], "`batches` must be arrays"),
+        (lambda: bad(make_batch(1)), "the source is broken"),
     ],
 )
-def test_batches_that_are_no_tuples(wrap, received):
+def test_an_error_leaves_all_as_it_was(data, message):
+    """The model, and what the teacher's optimizer knows."""
+    one, other = make_model(), make_model()
+    teachers = [MemoryTeacher(each, loss=make_loss()) for each in (one, other)]
+    for teacher in teachers:
+        teacher.teach([make_batch()], 2)
+    taught = md5(one)
+    with pytest.raises((ValueError, RuntimeError), match=message):
+        teachers[0].teach(data(), 5)
+    assert md5(one) == taught
+    for teacher in teachers:
+        teacher.teach([make_batch()], 2)
+    assert md5(one) == md5(other)
+
+
+def test_a_memory_that_was_just_added_learns_nothing_without_a_word():
+    task = make_causal_lm("GPT2", initial_scale=0.0)
+    x = inputs_of(task.backbone)
+    batch = (x, x["token_ids"])
+    before = md5(task)
+    teacher = MemoryTeacher(task)
+    with pytest.raises(ValueError, match="gradient.*`add_memory`.*`initial_sc"):
+        teacher.teach([batch], steps=5)
+    assert md5(task) == before
+    assert teacher.make_patch().num_rows == 0
+    for weight in task.backbone.weights:
+        if weight.name == "scale" and "memory" in weight.path:
+            weight.assign(tf.ones_like(weight))
+    assert MemoryTeacher(task).teach([batch], steps=2) == 2
+
+
+def test_a_batch_without_a_gradient_is_no_error_among_others():
+    x, y = make_batch()
+    none = (x, y, np.zeros(y.shape, "float32"))
     model = make_model()
     teacher = MemoryTeacher(model, loss=make_loss())
-    x, y = np.zeros((2, 3, 12), "float32")
-    with pytest.raises(ValueError, match=rf"{received}. Pass .* `\[\(x, y\)"):
-        teacher.teach(wrap(x, y), steps=1)
+    before = md5(model)
+    for data, steps in (([none], 3), ([none, (x, y)], 1), (iter([none]), 1)):
+        with pytest.raises(ValueError, match="gradient .* must not be zero"):
+            teacher.teach(data, steps)
+    assert md5(model) == before
+    assert teacher.teach([none, (x, y)], 2) == 2
+    assert teacher.teach(iter([none, none, (x, y)]), 3) == 3
+    assert teacher.teach([none], 3, until=lambda: True) == 0
+    assert md5(model) != before
+
+
+def test_a_whole_pass_without_a_gradient_is_enough():
+    x, y = make_batch()
+    calls = []
+    teacher = MemoryTeacher(make_model(), loss=make_loss())
+    with pytest.raises(ValueError, match="Received: 2 steps"):
+        teacher.teach(
+            [(x, y, np.zeros(y.shape))] * 2, 1000, lambda: calls.append(1)
+        )
+    assert len(calls) <= 3
+
+
+def test_gradients_that_are_not_finite_are_told():
+    x, y = make_batch()
+    model = make_model()
+    before = md5(model)
+    teacher = MemoryTeacher(model, loss=make_loss())
+    with pytest.warns(RuntimeWarning, match="Nothing was taught.*not finite"):
+        teacher.teach([(x * np.nan, y)], 2)
+    assert md5(model) == before
+
+
+def test_slots_of_which_none_is_important_are_told():
+    model = make_model()
+    x, y = make_batch()
+    everywhere = {n: np.ones(SLOTS, "int32") for n in find_memories(model)}
+    teacher = MemoryTeacher(
+        model,
+        slots=5,
+        importance=SlotImportance(1, everywhere),
+        loss=make_loss(),
+    )
+    with pytest.raises(ValueError, match="With `slots`, the background may"):
+        teacher.teach([(x, y)], 3)
+
+
+def test_texts():
+    task = classifier()
+    texts, labels = TEXTS[:8], [0, 1] * 4
+    before = md5(task)
+    teacher = MemoryTeacher(task, learning_rate=0.01)
+    for data in (
+        (texts, labels),
+        [(texts, np.array(labels))],
+        dataset((texts, labels), 4),
+        Batches([(np.array(texts), np.array(labels))]),
+    ):
+        assert teacher.teach(data, steps=2) == 2
+    patch = teacher.make_patch()
+    assert patch.num_rows > 0
+    patch.revert(task)
+    assert md5(task) == before
+    for data in (texts, [texts], dataset(texts, 4)):
+        with pytest.raises(ValueError, match="without labels"):
+            teacher.teach(data, steps=1)
+    # Features, as before.
+    features = task.preprocessor(texts)
+    assert teacher.teach([(features, np.array(labels))], steps=1) == 1
+    task.preprocessor = None
+    with pytest.raises(ValueError, match="texts, for a `.*` without a prep"):
+        MemoryTeacher(task).teach((texts, labels), 1)
+
+
+def test_texts_alone_teach_a_causal_language_model():
+    task = causal_lm()
+    # The probe that chooses slots gets what the preprocessor has made.
+    importance = SlotImportance.of_background(task, TEXTS, batch_size=4)
+    teacher = MemoryTeacher(task, slots=9, importance=importance)
+    for data in (["g g g"] * 4, [["g g g"] * 4], dataset(["g g g"] * 4)):
+        assert teacher.teach(data, steps=2) == 2
+    assert 0 < teacher.make_patch().num_rows <= 2 * 9
 
 
 @each_strategy

@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from keras_pkm.layers.find_memories import find_memories
 from keras_pkm.optimizers.pkm_adam import PKMAdam
+from keras_pkm.probing.model_batches import ModelBatches
 from keras_pkm.runs.user_error import UserError
 from keras_pkm.teaching.memory_teacher import MemoryTeacher
 from keras_pkm.teaching.slot_importance import SlotImportance
@@ -93,8 +94,8 @@ def make_teacher(
     )
     step = make_teaching_step(task, variables, optimizer, loss)
     if method != "replay":
-        return _WeightTeacher(step, None)
-    return _WeightTeacher(step, keep_inputs(task.input, replayed))
+        return _WeightTeacher(task, step, None)
+    return _WeightTeacher(task, step, keep_inputs(task.input, replayed))
 
 
 def check_memory(task: keras.Model, method: Method) -> None:
@@ -114,12 +115,19 @@ class _WeightTeacher:
     """A teacher that trains any variables.
 
     Args:
+        task: The task.
         step: Function of features, labels and weights that takes a step.
         replayed: Batches of old examples, one of which is added to each batch;
             or `None`.
     """
 
-    def __init__(self, step: Callable, replayed: tf.data.Dataset | None):
+    def __init__(
+        self,
+        task: keras.Model,
+        step: Callable,
+        replayed: tf.data.Dataset | None,
+    ):
+        self._task = task
         self._step = step
         self._replayed = None if replayed is None else iter(replayed)
 
@@ -129,14 +137,15 @@ class _WeightTeacher:
         steps: int,
         until: Callable[[], bool] | None = None,
     ) -> int:
-        return take_steps(self._take_step, batches, steps, until)
+        checked = ModelBatches(batches, self._task, "batches")
+        return take_steps(self._take_step, checked, steps, until)
 
     def _take_step(self, *batch):
         if self._replayed is not None:
             batch = keras.tree.map_structure(
                 _join, batch, tuple(next(self._replayed))
             )
-        self._step(*batch)
+        return self._step(*batch)
 
 
 def _join(new, old):
