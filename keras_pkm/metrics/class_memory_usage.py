@@ -8,6 +8,8 @@ import numpy.typing as npt
 import tensorflow as tf
 from keras import ops
 
+from keras_pkm.metrics.class_labels import class_labels
+from keras_pkm.metrics.top1_slots import check_shapes
 from keras_pkm.metrics.top1_slots import flatten_access
 from keras_pkm.metrics.top1_slots import top1_slots
 from keras_pkm.ops.arguments import positive_int
@@ -81,26 +83,34 @@ class ClassMemoryUsage(keras.metrics.Metric):
         Args:
             slots: int tensor of shape `(batch, ..., num_heads, top_k)`.
             weights: float tensor of the same shape.
-            labels: int tensor of shape `(batch,)`, 0 or 1. Examples with other
-                labels are not counted.
+            labels: the classes, 0 or 1: numbers of shape `(batch,)` or
+                `(batch, 1)`, or one-hot rows of shape `(batch, num_classes)`.
+                Examples of other classes are not counted.
             padding_mask: optional bool or int tensor of shape `(batch, ...)`,
                 false or 0 at padding, which is not counted.
+
+        Raises:
+            ValueError: an argument has another shape, or `labels` are neither
+                whole numbers nor one-hot. In a graph, where values are not
+                known yet, these raise `tf.errors.InvalidArgumentError`.
         """
-        read, shares, counted = flatten_access(slots, weights, padding_mask)
-        labels = ops.reshape(ops.cast(labels, "int64"), (-1, 1))
-        labels = ops.broadcast_to(
-            labels,
-            (
-                ops.shape(labels)[0],
-                ops.shape(counted)[0] // ops.shape(labels)[0],
-            ),
+        all_slots = ops.convert_to_tensor(slots, "int32")
+        read, shares, counted = flatten_access(all_slots, weights, padding_mask)
+        classes = class_labels(labels, "labels")
+        check_shapes(
+            "`labels` must have one label for each example of `slots`.",
+            all_slots.shape[:1],
+            classes.shape,
         )
-        labels = ops.reshape(labels, (-1,))
-        counted *= ops.cast((labels == 0) | (labels == 1), "int64")
+        # One label for each token.
+        of_tokens = ops.repeat(
+            classes, ops.size(counted) // ops.shape(classes)[0]
+        )
+        counted *= ops.cast((of_tokens == 0) | (of_tokens == 1), "int64")
         cells = (
             top1_slots(read, shares)
             + self.num_slots
-            * ops.cast(ops.clip(labels, 0, 1), "int32")[:, None]
+            * ops.cast(ops.clip(of_tokens, 0, 1), "int32")[:, None]
         )
         heads = read.shape[1]
         self._top1.assign_add(

@@ -1,5 +1,6 @@
 """Matthews correlation of predicted and true classes."""
 
+import math
 from typing import Any
 
 import keras
@@ -7,7 +8,10 @@ import numpy.typing as npt
 import tensorflow as tf
 from keras import ops
 
+from keras_pkm.metrics.class_labels import check_values
+from keras_pkm.metrics.class_labels import class_labels
 from keras_pkm.ops.arguments import finite
+from keras_pkm.ops.arguments import positive_int
 
 
 @keras.saving.register_keras_serializable("keras_pkm")
@@ -26,7 +30,8 @@ class MatthewsCorrelation(keras.metrics.Metric):
     Args:
         num_classes: int. Defaults to `2`.
         threshold: float. A prediction of a single number, such as a sigmoid's
-            output, means class 1 if it is larger. Defaults to `0.5`.
+            output, means class 1 if it is larger. Defaults to `0.5`. For single
+            logits pass `0`.
         name: str. Defaults to `"matthews_correlation"`.
         dtype: accepted as by other metrics. Counts are float64.
 
@@ -37,6 +42,9 @@ class MatthewsCorrelation(keras.metrics.Metric):
     >>> metric.update_state([0, 1, 0, 0], logits)
     >>> round(float(metric.result()), 4)
     0.5774
+    >>> metric.update_state([[0, 1]], [[0.2, 0.8]])  # one-hot labels
+    >>> round(float(metric.result()), 4)
+    0.6667
 
     References:
 
@@ -53,12 +61,12 @@ class MatthewsCorrelation(keras.metrics.Metric):
         threshold: float = 0.5,
     ):
         super().__init__(name=name, dtype=dtype)
+        self.num_classes = positive_int("num_classes", num_classes)
         if num_classes < 2:
             raise ValueError(
                 "`num_classes` must be at least 2. "
                 f"Received: num_classes={num_classes}."
             )
-        self.num_classes = int(num_classes)
         self.threshold = finite("threshold", threshold)
         self._confusion = self.add_variable(
             (self.num_classes, self.num_classes),
@@ -76,24 +84,33 @@ class MatthewsCorrelation(keras.metrics.Metric):
         """Counts one batch.
 
         Args:
-            y_true: int tensor of shape `(batch,)` or `(batch, 1)`, the classes.
+            y_true: the classes: numbers of shape `(batch,)` or `(batch, 1)`,
+                of any dtype; or one-hot rows of shape `(batch, num_classes)`,
+                which may be smoothed: the largest entry is the class.
             y_pred: float tensor of shape `(batch, num_classes)`, logits or
                 probabilities; the largest one is the predicted class. With
                 two classes also of shape `(batch, 1)` or `(batch,)`: the
-                probability of class 1.
-            sample_weight: optional tensor of the shape of `y_true`.
+                probability of class 1, or its logit if `threshold` is not
+                between 0 and 1.
+            sample_weight: optional number, or tensor of shape `(batch,)` or
+                `(batch, 1)`.
 
         Raises:
-            ValueError: `y_pred` has another shape.
+            ValueError: an argument has another shape; `y_true` has other
+                values; or single predictions are not probabilities, but
+                `threshold` is one. Where values are known only later, in a
+                graph, they raise `tf.errors.InvalidArgumentError`.
         """
-        true = ops.reshape(ops.cast(y_true, "int32"), (-1,))
+        true = class_labels(y_true, "y_true", self.num_classes)
         predicted = self._predicted_classes(ops.convert_to_tensor(y_pred))
-        if sample_weight is None:
-            weights = ops.ones_like(true, "float64")
-        else:
-            weights = ops.reshape(ops.cast(sample_weight, "float64"), (-1,))
+        _check_lengths(y_true=true, y_pred=predicted)
+        weights = _weights(sample_weight, true)
+        # Out-of-range labels that could not raise; nothing may drop them.
+        weights = ops.where(true < 0, math.nan, weights)
         cells = ops.segment_sum(
-            weights, true * self.num_classes + predicted, self.num_classes**2
+            weights,
+            ops.maximum(true, 0) * self.num_classes + predicted,
+            self.num_classes**2,
         )
         self._confusion.assign_add(
             ops.reshape(cells, (self.num_classes, self.num_classes))
@@ -104,8 +121,17 @@ class MatthewsCorrelation(keras.metrics.Metric):
         if len(shape) == 2 and shape[-1] == self.num_classes:
             return ops.cast(ops.argmax(y_pred, axis=-1), "int32")
         if self.num_classes == 2 and (len(shape) == 1 or shape[1:] == (1,)):
-            classes = ops.cast(y_pred > self.threshold, "int32")
-            return ops.reshape(classes, (-1,))
+            scores = ops.reshape(ops.cast(y_pred, "float64"), (-1,))
+            if 0 < self.threshold < 1:
+                check_values(
+                    # NaN is no class; a model that diverged may go on.
+                    ~((scores < 0) | (scores > 1)),
+                    "`y_pred` of a single number must be the probability of "
+                    f"class 1 if `threshold` is {self.threshold}; for logits "
+                    "pass `threshold=0`.",
+                    y_pred,
+                )
+            return ops.cast(scores > self.threshold, "int32")
         raise ValueError(
             f"`y_pred` must have the shape (batch, {self.num_classes}), or "
             "with two classes (batch, 1) or (batch,). "
@@ -120,10 +146,12 @@ class MatthewsCorrelation(keras.metrics.Metric):
         squared = (total**2 - ops.sum(predicted**2)) * (
             total**2 - ops.sum(true**2)
         )
+        # NaN stays NaN.
+        is_constant = squared <= 0
         return ops.where(
-            squared > 0,
-            numerator / ops.sqrt(ops.where(squared > 0, squared, 1.0)),
+            is_constant,
             0.0,
+            numerator / ops.sqrt(ops.where(is_constant, 1.0, squared)),
         )
 
     def get_config(self) -> dict[str, Any]:
@@ -132,3 +160,33 @@ class MatthewsCorrelation(keras.metrics.Metric):
             "threshold": self.threshold,
             "name": self.name,
         }
+
+
+def _weights(sample_weight: npt.ArrayLike | None, true: tf.Tensor) -> tf.Tensor:
+    """A weight for each example, float64."""
+    if sample_weight is None:
+        return ops.ones_like(true, "float64")
+    weights = ops.cast(ops.convert_to_tensor(sample_weight), "float64")
+    shape = tuple(weights.shape)
+    if not shape:
+        return ops.broadcast_to(weights, ops.shape(true))
+    if len(shape) > 2 or shape[1:] not in ((), (1,)):
+        raise ValueError(
+            "`sample_weight` must have the shape (batch,) or (batch, 1). "
+            f"Received: sample_weight of shape {shape}."
+        )
+    weights = ops.reshape(weights, (-1,))
+    _check_lengths(y_true=true, sample_weight=weights)
+    return weights
+
+
+def _check_lengths(**tensors: tf.Tensor) -> None:
+    """Checks that tensors of shape `(batch,)` have the same length."""
+    (one, other) = tensors
+    lengths = [ops.shape(each)[0] for each in tensors.values()]
+    rule = f"`{one}` and `{other}` must have the same number of examples."
+    if all(isinstance(each, int) for each in lengths):
+        if lengths[0] != lengths[1]:
+            raise ValueError(f"{rule} Received: {lengths[0]} and {lengths[1]}.")
+        return
+    tf.debugging.assert_equal(*lengths, rule)

@@ -8,6 +8,7 @@ import numpy.typing as npt
 import tensorflow as tf
 from keras import ops
 
+from keras_pkm.metrics.top1_slots import check_shapes
 from keras_pkm.ops.arguments import positive_int
 from keras_pkm.ops.replicas import sum_over_replicas
 
@@ -86,9 +87,16 @@ class MemoryStaleness(keras.metrics.Metric):
                 step, larger than those of earlier updates.
 
         Raises:
-            ValueError: the step is not larger than the last one. In a graph it
-                is a `tf.errors.InvalidArgumentError`.
+            ValueError: the step is not larger than the last one, or
+                `top1_reads` has another shape. In a graph the former is a
+                `tf.errors.InvalidArgumentError`.
         """
+        reads = ops.cast(top1_reads, "int64")
+        check_shapes(
+            "`top1_reads` must have the shape (num_slots,).",
+            (self.num_slots,),
+            reads.shape,
+        )
         step = tf.cast(step, "int64")
         newest = ops.convert_to_tensor(self._newest)
         if tf.executing_eagerly() and step <= newest:
@@ -99,7 +107,7 @@ class MemoryStaleness(keras.metrics.Metric):
         check = tf.debugging.assert_less(
             newest, step, "`step` must be larger than that of the last update."
         )
-        reads = sum_over_replicas(ops.cast(top1_reads, "int64"))
+        reads = sum_over_replicas(reads)
         with tf.control_dependencies([] if check is None else [check]):
             # Maxima, because XLA drops the check.
             self._last.assign(

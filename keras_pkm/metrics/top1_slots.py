@@ -1,5 +1,7 @@
 """Prepares a memory access for counting: tokens in rows, best slots."""
 
+from typing import Any
+
 import numpy.typing as npt
 import tensorflow as tf
 from keras import ops
@@ -21,18 +23,60 @@ def flatten_access(
         Slots (int32) and weights (float64) of shape
         `(tokens, num_heads, top_k)`, and an int64 tensor of shape `(tokens,)`,
         0 at padding and 1 elsewhere.
+
+    Raises:
+        ValueError: the shapes do not fit.
     """
     all_slots = ops.convert_to_tensor(slots, "int32")
+    if len(all_slots.shape) < 2:
+        raise ValueError(
+            "`slots` must have the shape (..., num_heads, top_k). Received: "
+            f"slots of shape {tuple(all_slots.shape)}."
+        )
+    all_weights = ops.convert_to_tensor(weights)
+    check_shapes(
+        "`weights` must have the shape of `slots`.",
+        all_slots.shape,
+        all_weights.shape,
+    )
     heads, top_k = all_slots.shape[-2:]
     flat_slots = ops.reshape(all_slots, (-1, heads, top_k))
-    flat_weights = ops.reshape(ops.cast(weights, "float64"), (-1, heads, top_k))
+    flat_weights = ops.reshape(
+        ops.cast(all_weights, "float64"), (-1, heads, top_k)
+    )
     if padding_mask is None:
         counted = ops.ones((ops.shape(flat_slots)[0],), "int64")
     else:
-        counted = ops.cast(
-            ops.cast(ops.reshape(padding_mask, (-1,)), "bool"), "int64"
+        mask = ops.convert_to_tensor(padding_mask)
+        check_shapes(
+            "`padding_mask` must have the shape of `slots` without the last "
+            "two axes.",
+            all_slots.shape[:-2],
+            mask.shape,
         )
+        counted = ops.cast(ops.cast(ops.reshape(mask, (-1,)), "bool"), "int64")
     return flat_slots, flat_weights, counted
+
+
+def check_shapes(rule: str, expected: Any, received: Any) -> None:
+    """Checks a shape, as far as it is known.
+
+    Args:
+        rule: What the shape has to be.
+        expected: The shape that it must be; an axis may be `None`.
+        received: The shape that it is.
+
+    Raises:
+        ValueError: it is another one.
+    """
+    if len(expected) == len(received) and all(
+        a == b or a is None or b is None for a, b in zip(expected, received)
+    ):
+        return
+    raise ValueError(
+        f"{rule} Received: the shape {tuple(received)} instead of "
+        f"{tuple(expected)}."
+    )
 
 
 def top1_slots(slots: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:

@@ -106,3 +106,61 @@ def test_config():
     assert (copy.num_slots, copy.name) == (9, "usage")
     with pytest.raises(ValueError, match="`num_slots` must be a positive"):
         ClassMemoryUsage(0)
+
+
+@pytest.mark.parametrize("in_graph", [False, True])
+def test_labels_in_all_forms(in_graph):
+    rng = fresh_rng()
+    slots, weights, labels, _ = random_access(rng, 10, 5)
+    labels = np.maximum(labels, 0)
+    expected = ClassMemoryUsage(5)
+    expected.update_state(slots, weights, labels)
+    assert expected.counts.sum()
+    for form in (
+        labels[:, None],
+        labels.astype("float32"),
+        np.eye(3)[labels],
+        np.eye(3, dtype="bool")[labels],
+        0.9 * np.eye(3)[labels] + 0.1 / 3,
+    ):
+        metric = ClassMemoryUsage(5)
+        update = metric.update_state
+        if in_graph:
+            update = tf.function(lambda *args: metric.update_state(*args))
+        update(tf.constant(slots), weights, tf.constant(form))
+        np.testing.assert_array_equal(metric.counts, expected.counts)
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        (np.zeros(9), "one label for each example of `slots`"),
+        (np.zeros(5), "one label for each example of `slots`"),
+        (np.zeros(20), "one label for each example of `slots`"),
+        (np.zeros((10, 6)), "Rows of `labels` must be one-hot"),
+        (np.full((10, 2), 0.5), "Rows of `labels` must be one-hot"),
+        (np.full(10, 0.9), "`labels` must be class numbers, whole numbers"),
+        (np.zeros((10, 6, 2)), "`labels` must be class numbers of shape"),
+        (np.array(["1"] * 10), "`labels` must be numbers"),
+    ],
+)
+def test_labels_that_are_none(labels, message):
+    slots, weights, *_ = random_access(fresh_rng(), 10, 5)
+    metric = ClassMemoryUsage(5)
+    with pytest.raises(ValueError, match=f"{message}.*Received"):
+        metric.update_state(slots, weights, labels)
+    assert not metric.counts.any()
+
+
+def test_shapes_that_do_not_fit():
+    slots, weights, labels, noise = random_access(fresh_rng(), 10, 5)
+    metric = ClassMemoryUsage(5)
+    for arguments, message in (
+        ((slots, weights[..., ::-1, :1], labels), "`weights` must have"),
+        ((slots, weights.swapaxes(2, 3), labels), "`weights` must have"),
+        ((slots, weights, labels, noise.T), "`padding_mask` must have"),
+        ((slots, weights, labels, noise[:5]), "`padding_mask` must have"),
+        ((slots[0, 0, 0], weights[0, 0, 0], labels), "`slots` must have"),
+    ):
+        with pytest.raises(ValueError, match=f"{message}.*Received: "):
+            metric.update_state(*arguments)

@@ -73,3 +73,10 @@ def test_config():
     assert (copy.num_slots, copy.name) == (9, "stale")
     with pytest.raises(ValueError, match="`num_slots` must be a positive"):
         MemoryStaleness(0)
+
+
+def test_reads_of_another_shape():
+    metric = MemoryStaleness(4)
+    for reads in (1, [1], np.ones((4, 4)), np.ones(3)):
+        with pytest.raises(ValueError, match="`top1_reads` must.*Received"):
+            metric.update_state(reads, step=1)

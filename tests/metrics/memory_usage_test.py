@@ -111,3 +111,18 @@ def test_config():
     assert (copy.num_slots, copy.name) == (9, "usage")
     with pytest.raises(ValueError, match="`num_slots` must be a positive"):
         MemoryUsage(0)
+
+
+def test_shapes_that_do_not_fit():
+    slots, weights = np.zeros((4, 6, 3, 2), "int32"), np.ones((4, 6, 3, 2))
+    metric = MemoryUsage(5)
+    for arguments, message in (
+        ((slots, weights.swapaxes(2, 3)), "`weights` must have"),
+        ((slots, weights[:2]), "`weights` must have"),
+        ((slots, weights, np.ones((6, 4))), "`padding_mask` must have"),
+        ((slots, weights, np.ones((4, 1))), "`padding_mask` must have"),
+        ((slots[0, 0, 0], weights[0, 0, 0]), "`slots` must have"),
+    ):
+        with pytest.raises(ValueError, match=f"{message}.*Received: "):
+            metric.update_state(*arguments)
+    assert metric.result()["top1_reads"] == 0

@@ -1,0 +1,100 @@
+"""Class numbers of labels, in whatever form users have them."""
+
+import keras
+import numpy.typing as npt
+import tensorflow as tf
+from keras import ops
+
+
+def class_labels(
+    labels: npt.ArrayLike, name: str, num_classes: int | None = None
+) -> tf.Tensor:
+    """Returns the classes of labels, an int32 tensor of shape `(batch,)`.
+
+    Where nothing can be raised, in a graph that XLA compiles, the class of a
+    label that is none is -1.
+
+    Args:
+        labels: Class numbers of shape `(batch,)` or `(batch, 1)`, of any dtype;
+            or one row for each example, of shape `(batch, num_classes)`, which
+            is one-hot or a distribution such as a smoothed one-hot row. Its
+            largest entry is the class.
+        name: The argument, for errors.
+        num_classes: The number of classes. Defaults to `None`: any number, so
+            that all class numbers are allowed.
+
+    Raises:
+        ValueError: the labels have another shape, are no whole numbers or
+            probabilities, or are out of range. In a graph, where values are
+            not known yet, it is `tf.errors.InvalidArgumentError`.
+    """
+    values = ops.convert_to_tensor(labels)
+    if keras.backend.standardize_dtype(values.dtype) == "string":
+        raise ValueError(
+            f"`{name}` must be numbers. Received: strings. Map them to class "
+            "numbers, for instance by `keras.layers.StringLookup`."
+        )
+    shape = tuple(values.shape)
+    if len(shape) == 1 or (len(shape) == 2 and shape[1] == 1):
+        flat = ops.reshape(ops.cast(values, "float64"), (-1,))
+        rule = "whole numbers"
+        is_right = flat == ops.floor(flat)
+        if num_classes is not None:
+            rule += f" from 0 to {num_classes - 1}"
+            is_right &= (flat >= 0) & (flat < num_classes)
+        check_values(
+            is_right,
+            f"`{name}` must be class numbers, {rule}, or have a row for each "
+            "example, with an entry for each class.",
+            values,
+        )
+        return ops.where(is_right, ops.cast(flat, "int32"), -1)
+    if len(shape) == 2 and (
+        shape[1] == num_classes if num_classes else shape[1] is not None
+    ):
+        rows = ops.cast(values, "float64")
+        largest = ops.max(rows, axis=-1, keepdims=True)
+        is_right = (
+            (ops.min(rows, axis=-1) >= 0)
+            & (ops.abs(ops.sum(rows, axis=-1) - 1) < 1e-2)
+            & (ops.sum(ops.cast(rows == largest, "int32"), axis=-1) == 1)
+        )
+        check_values(
+            is_right,
+            f"Rows of `{name}` must be one-hot, or probabilities of which one "
+            "is the largest.",
+            values,
+        )
+        classes = ops.cast(ops.argmax(rows, axis=-1), "int32")
+        return ops.where(is_right, classes, -1)
+    rows_rule = f"(batch, {num_classes})" if num_classes else "(batch, classes)"
+    raise ValueError(
+        f"`{name}` must be class numbers of shape (batch,) or (batch, 1), or "
+        f"one-hot rows of shape {rows_rule}. Received: {name} of shape {shape}."
+    )
+
+
+def check_values(is_right: tf.Tensor, rule: str, values: tf.Tensor) -> None:
+    """Checks values of a tensor.
+
+    Args:
+        is_right: Bool tensor of shape `(batch,)`.
+        rule: The rule that the values have to follow.
+        values: The values, of shape `(batch, ...)`, for the error.
+
+    Raises:
+        ValueError: an entry is false. In a graph, where values are not known
+            yet, it is `tf.errors.InvalidArgumentError`.
+    """
+    if not hasattr(is_right, "numpy"):
+        tf.debugging.Assert(
+            tf.reduce_all(is_right), [rule, "Received:", values], summarize=8
+        )
+        return
+    wrong = ~is_right.numpy()
+    if wrong.any():
+        example = values.numpy()[wrong][0]
+        raise ValueError(
+            f"{rule} Received: {wrong.sum():,} of {len(wrong):,} that are not, "
+            f"such as {example}."
+        )
