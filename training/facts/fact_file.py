@@ -4,6 +4,10 @@ import pathlib
 
 from keras_pkm.runs.user_error import UserError
 from training.facts.text_facts import Fact
+from training.text.tab_separated import is_quoted
+from training.text.tab_separated import split_lines
+from training.text.tab_separated import unquote
+from training.text.tab_separated import why_columns
 
 _COLUMNS = ("subject", "relation", "value")
 
@@ -12,29 +16,34 @@ def read_fact_file(path: pathlib.Path, flag: str = "--facts") -> list[Fact]:
     """Reads a file with one fact a line: subject, relation, value.
 
     Columns are separated by tabs. Empty lines are skipped, and so is a first
-    line that names the columns. Repeated facts count once.
+    line that names the columns. Repeated facts count once. A cell that begins
+    with a quote is one that a spreadsheet has put in quotes: these are taken
+    off, and doubled quotes within it are single ones. A quote elsewhere is a
+    character like any other.
 
     Args:
-        path: The file, UTF-8.
+        path: The file, UTF-8, or UTF-16 with a byte order mark.
         flag: The flag that named it, for the error.
 
     Raises:
         UserError: the file cannot be read or has no fact, a column is missing
-            or empty, or a subject has two values for a relation.
+            or empty, a cell begins with a quote and does not end with one, or a
+            subject has two values for a relation.
     """
     facts = {}
     for number, line in enumerate(_read_lines(path, flag), 1):
         if not line.strip():
             continue
-        cells = tuple(cell.strip() for cell in line.split("\t"))
         place = f"{path}, line {number}"
-        if number == 1 and tuple(map(str.lower, cells)) == _COLUMNS:
-            continue
+        cells = line.split("\t")
         if len(cells) != len(_COLUMNS):
             raise UserError(
                 f"{place}: a fact must have three columns, separated by tabs: "
-                f"subject, relation, value; received {len(cells)}"
+                f"subject, relation, value; {why_columns(line, len(_COLUMNS))}"
             )
+        cells = tuple(_read_cell(cell, place) for cell in cells)
+        if number == 1 and tuple(map(str.lower, cells)) == _COLUMNS:
+            continue
         for name, cell in zip(_COLUMNS, cells):
             if not cell:
                 raise UserError(
@@ -63,12 +72,25 @@ def _read_lines(path, flag):
             f"{error.strerror}"
         ) from error
     lines = []
-    for number, line in enumerate(data.split(b"\n"), 1):
+    for number, line in enumerate(split_lines(data, path), 1):
         try:
-            lines.append(line.decode("utf-8-sig" if number == 1 else "utf-8"))
+            lines.append(line.decode())
         except UnicodeDecodeError as error:
             raise UserError(
                 f"{path}, line {number}: facts must be UTF-8 text, received "
                 f"{error.object[error.start : error.end]!r}"
             ) from error
     return lines
+
+
+def _read_cell(cell, place):
+    cell = cell.strip()
+    if cell.startswith('"') and not is_quoted(cell):
+        doubled = cell.replace('"', '""')
+        raise UserError(
+            f"{place}: a cell that begins with a quote must be as spreadsheets "
+            "write it: it ends with a quote, quotes within it are doubled, and "
+            f"it has no tabs or line ends; received {cell!r}. If the quote is "
+            f'part of the text, write "{doubled}"'
+        )
+    return unquote(cell).strip()

@@ -4,7 +4,6 @@ They are read from GLUE's own directory of TSV files or from TensorFlow
 Datasets, with the same result.
 """
 
-import codecs
 import dataclasses
 import pathlib
 
@@ -12,6 +11,13 @@ import numpy as np
 
 from keras_pkm.runs.user_error import UserError
 from training.tasks.bad_rows import BadRows
+from training.text.tab_separated import are_all_quoted
+from training.text.tab_separated import find_broken_cell
+from training.text.tab_separated import has_spreadsheet_quotes
+from training.text.tab_separated import is_quoted
+from training.text.tab_separated import split_lines
+from training.text.tab_separated import unquote
+from training.text.tab_separated import why_columns
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,6 +36,9 @@ class GlueTask:
         dev: The names of the dev sets, as suffixes of files and splits.
         metric: `"accuracy"` or `"matthews_correlation"`.
         header: The columns, if the files have no header.
+        has_own_quotes: Whether GLUE's own files have cells in quotes, with
+            doubled quotes within them. These are part of the text there, as in
+            TensorFlow Datasets.
     """
 
     title: str
@@ -43,6 +52,7 @@ class GlueTask:
     dev: tuple[str, ...] = ("",)
     metric: str = "accuracy"
     header: tuple[str, ...] | None = None
+    has_own_quotes: bool = False
 
 
 GLUE = {
@@ -88,6 +98,7 @@ GLUE = {
         label="is_duplicate",
         labels=("0", "1"),
         classes=("not_duplicate", "duplicate"),
+        has_own_quotes=True,
     ),
     "qnli": GlueTask(
         title="QNLI",
@@ -164,50 +175,65 @@ def read_tsv(
 ) -> GlueExamples:
     """Reads a file of GLUE: columns are separated by tabs, without quoting.
 
+    A spreadsheet that saves such a file puts cells in quotes, which are taken
+    off. `has_spreadsheet_quotes` tells from the whole file whether quotes are a
+    spreadsheet's or part of the text. QQP's own files cannot be told from a
+    spreadsheet's by their cells. Their quotes are taken for text, unless all
+    cells but numbers, those of the header too, are in quotes.
+
     Raises:
-        UserError: the file cannot be read, or lacks a column or all rows.
+        UserError: the file cannot be read, or lacks a column or all rows; or it
+            cannot be told whether its quotes are a spreadsheet's.
     """
     try:
-        content = path.read_bytes().removeprefix(codecs.BOM_UTF8)
+        data = path.read_bytes()
     except OSError as error:
         raise UserError(
             f"{path} must be GLUE's {task.title} file, but cannot be read "
             f"({error.strerror}): pass GLUE's own directory"
         ) from error
-    # Only newlines end a row; a carriage return before one is dropped.
-    lines = [line.removesuffix(b"\r") for line in content.split(b"\n")]
+    lines = split_lines(data, path)
     first = 1
-    header = task.header
+    names, header = (), task.header
     if header is None:
-        header = tuple(lines[0].decode(errors="replace").split("\t"))
+        line = lines[0].decode(errors="replace")
+        names = tuple(line.split("\t"))
+        header = tuple(map(unquote, names))
         lines, first = lines[1:], 2
     if missing := [
         name for name in (*task.columns, task.label) if name not in header
     ]:
+        cause = ""
+        if len(header) == 1:
+            cause = f" ({why_columns(header[0], 2)})"
         raise UserError(
             f"{path}, line 1: the header must name {' '.join(missing)}, "
-            f"received {' '.join(header)}: pass GLUE's own {task.title} files"
+            f"received {' '.join(header)}{cause}: pass GLUE's own {task.title} "
+            "files"
         )
     places = [header.index(name) for name in task.columns]
     label_place = header.index(task.label)
+    has_quotes = _has_spreadsheet_quotes(path, task, names, len(header), lines)
     texts, labels = tuple([] for _ in places), []
     for number, row in enumerate(lines, first):
         if not row and number == first + len(lines) - 1:
             continue  # what follows the last newline
         try:
-            cells = row.decode().split("\t")
+            line = row.decode()
         except UnicodeDecodeError as error:
             bad_rows.add(
                 path, f"line {number}", f"a row must be UTF-8: {error}"
             )
             continue
+        cells = line.split("\t")
+        if has_quotes:
+            cells = [unquote(cell) for cell in cells]
         reason = None
         # GLUE's training sets have columns that its dev sets lack.
         if len(cells) != len(header):
             reason = (
-                f"a row must have {len(header)} columns, received "
-                f"{len(cells)} (cells must not contain tabs or line ends, not "
-                "even in quotes)"
+                f"a row must have {len(header)} columns, "
+                f"{why_columns(line, len(header))}"
             )
         elif cells[label_place] not in task.labels:
             reason = (
@@ -223,6 +249,43 @@ def read_tsv(
             column.append(cells[place])
         labels.append(task.labels.index(cells[label_place]))
     return _examples(path, texts, labels, bad_rows)
+
+
+def _has_spreadsheet_quotes(path, task, names, columns, lines) -> bool:
+    """Whether a spreadsheet put cells in quotes.
+
+    Raises:
+        UserError: it cannot be told, or a cell in quotes has line ends.
+    """
+    texts = [line.decode(errors="replace") for line in lines]
+    if texts and not texts[-1]:
+        texts = texts[:-1]  # what follows the last newline
+    broken = find_broken_cell(texts, columns)
+    if broken is not None:
+        number = broken + (2 if names else 1)
+        raise UserError(
+            f"{path}, line {number}: a row must be one line, and its cells "
+            "must not contain tabs or line ends, not even in quotes, received "
+            "a spreadsheet's cell in quotes with such: replace them by spaces"
+        )
+    rows = [line.split("\t") for line in texts]
+    whole = [row for row in rows if len(row) == columns]
+    if task.has_own_quotes:
+        return are_all_quoted([names, *whole])
+    found = has_spreadsheet_quotes(names, whole)
+    if found is None:
+        raise UserError(
+            f"{path}: it cannot be told whether cells in quotes, such as "
+            f"{_first_quoted(whole)}, were put in quotes by a spreadsheet or "
+            "have quotes in their text. If a spreadsheet did it, save the file "
+            "without quotes; if they are text, save it in a spreadsheet's way, "
+            "with cells in quotes and the quotes within them doubled"
+        )
+    return found
+
+
+def _first_quoted(rows):
+    return next(cell for row in rows for cell in row if is_quoted(cell))
 
 
 def _load_tfds(task, data_dir, bad_rows):
