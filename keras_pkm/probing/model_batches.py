@@ -360,8 +360,6 @@ def _unpack(batch: Any) -> Batch:
 def _inputs_of(model: keras.Model) -> dict[str, Any]:
     """The inputs of a functional model by name; none for a subclassed one."""
     inputs = getattr(model, "inputs", None) or []
-    if inputs and isinstance(model.input, dict):
-        return {name: model.input[name] for name in sorted(model.input)}
     return {each.name: each for each in inputs}
 
 

@@ -145,6 +145,24 @@ def test_several_inputs():
             reads(model, data)
 
 
+def test_models_of_all_kinds():
+    """A `Sequential`, a functional model of a dict, a subclass."""
+    x, y, _ = arrays()
+    inputs = {"x": keras.Input((2, 12), name="x")}
+    memory = ProductKeyMemory(8, 1, 2, 4)
+    for model in (
+        keras.Sequential([keras.Input((2, 12)), memory]),
+        keras.Sequential([memory]),
+        Subclass(),
+    ):
+        model(x)
+        for data in (x, (x, y), [(x, y)], dataset((x, y)), iter([(x, y)])):
+            assert reads(model, data) == ROWS * 2
+    model = keras.Model(inputs, memory(inputs["x"]))
+    for data in ({"x": x}, ({"x": x}, y), dataset(({"x": x}, y))):
+        assert reads(model, data) == ROWS * 2
+
+
 def test_a_list_that_may_be_two_things_is_refused(model):
     x, y, weights = arrays()
     subclass = Subclass()
