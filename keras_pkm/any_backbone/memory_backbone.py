@@ -43,6 +43,7 @@ class MemoryBackbone(keras_hub.models.Backbone):
         memory_block: `"serial"`, behind a block; `"resm"`, beside its
             feed-forward network; or `"pkm"`, instead of that network.
             Defaults to `"serial"`.
+        dtype: optional dtype policy. It must be that of `backbone`.
         **kwargs: `name` and `trainable`.
 
     Attributes:
@@ -88,8 +89,10 @@ class MemoryBackbone(keras_hub.models.Backbone):
         memory: dict[str, Any] | None = None,
         initial_scale: float = 0.0,
         memory_block: str = "serial",
+        dtype: str | keras.DTypePolicy | None = None,
         **kwargs: Any,
     ):
+        _check_dtype(dtype, backbone)
         blocks = _blocks(backbone)
         memory_layers = check_memory_layers(memory_layers, len(blocks))
         one_of("memory_block", memory_block, MEMORY_BLOCKS)
@@ -236,6 +239,25 @@ class MemoryBackbone(keras_hub.models.Backbone):
             plain = {**plain, "config": {**plain["config"], "dtype": dtype}}
         config["backbone"] = keras.saving.deserialize_keras_object(plain)
         return cls(**config)
+
+
+def _check_dtype(
+    dtype: str | keras.DTypePolicy | None, backbone: keras_hub.models.Backbone
+) -> None:
+    """Checks that a dtype policy, if one is given, is that of the backbone."""
+    if dtype is None:
+        return
+    given, needed = (
+        keras.dtype_policies.serialize(keras.dtype_policies.get(policy))
+        for policy in (dtype, backbone.dtype_policy)
+    )
+    if given != needed:
+        raise ValueError(
+            "`dtype` must be that of `backbone`, whose layers are shared. "
+            f"Received: dtype={dtype!r}, and a backbone with "
+            f"{backbone.dtype_policy}. Leave it out, or make the backbone "
+            "with it."
+        )
 
 
 def _blocks(backbone: keras_hub.models.Backbone) -> list[keras.layers.Layer]:

@@ -119,7 +119,8 @@ class MemoryBlock(keras.layers.Layer):
             training=training,
             return_memory_access=True,
         )
-        y = y + self.scale * read
+        # The block may have another dtype policy.
+        y = y + ops.cast(self.scale * read, y.dtype)
         outputs = (y, *others) if isinstance(outputs, tuple) else y
         return (outputs, access) if return_memory_access else outputs
 

@@ -64,3 +64,13 @@ def _twice():
 def test_models_that_do_not_suit(make, layers, message):
     with pytest.raises(ValueError, match=f"(?s){message}"):
         keras_pkm.models.add_memory(make(), layers, MEMORY)
+
+
+def test_the_dtype_of_a_backbone_is_that_of_the_plain_one():
+    plain = make_plain("GPT2")
+    cls = keras_pkm.models.MemoryBackbone
+    assert cls(plain, (1,), MEMORY, dtype="float32").dtype_policy.name == (
+        "float32"
+    )
+    with pytest.raises(ValueError, match="`dtype` must be .*mixed_bfloat16"):
+        cls(plain, (1,), MEMORY, dtype="mixed_bfloat16")

@@ -1,14 +1,19 @@
 """Calls: eager, in graphs, under XLA, and what is declared of the outputs."""
 
 import keras
+import keras_hub
 import numpy as np
 import pytest
 import tensorflow as tf
 
+import keras_pkm
 from tests.conformance.comparing import right_or_refused
 from tests.conformance.comparing import same_outputs
+from tests.conformance.descriptors import BATCH
 from tests.conformance.descriptors import IN_DEPTH
 from tests.conformance.descriptors import LAYERS
+from tests.conformance.descriptors import LENGTH
+from tests.conformance.descriptors import MEMORY
 from tests.conformance.descriptors import MODELS
 from tests.conformance.descriptors import WIDTH
 from tests.conformance.descriptors import built
@@ -72,6 +77,18 @@ def test_outputs_of_models_are_as_declared(name, policy):
         strict=True,
     ):
         assert declared.dtype == keras.backend.standardize_dtype(outputs.dtype)
+
+
+@pytest.mark.parametrize("policy", ["mixed_bfloat16", "float64"])
+def test_a_block_may_have_another_policy_than_its_memory(policy):
+    block = keras_hub.layers.TransformerEncoder(8, 2)
+    block.build((BATCH, LENGTH, WIDTH))
+    layer = keras_pkm.layers.MemoryBlock(
+        block, MEMORY, initial_scale=1.0, dtype=policy
+    )
+    inputs = inputs_of("MemoryBlock")
+    assert layer(inputs).dtype == block(inputs).dtype == "float32"
+    assert layer(keras.KerasTensor(inputs.shape)).dtype == "float32"
 
 
 @each("xla", LAYERS)
