@@ -17,6 +17,8 @@ from tensorflow.python.framework import op_callbacks
 
 from keras_pkm.ops.stock_gradient import in_forward_mode
 
+from keras_pkm.callbacks.variable_identity import identify_variables
+
 TASK = keras_hub.models.BertMaskedLM
 ADAM = keras.optimizers.Adam
 
@@ -198,3 +200,17 @@ def test_attributes_that_are_read():
     optimizer._iterations.assign(3)
     assert optimizer.iterations == 1
     assert hasattr(keras.Sequential(), "_distribute_strategy")
+
+
+def test_lists_of_parts():
+    """`identify_variables` knows Keras' own lists of a layer's parts.
+
+    It must not take them for attributes of a user's code.
+    """
+    sequential = keras.Sequential([keras.Input((2,)), keras.layers.Dense(2)])
+    functional = keras.Model(sequential.inputs, sequential.outputs)
+    for model in (sequential, functional):
+        model.compile("adam", "mse", metrics=["mae"])
+        model.fit(np.ones((1, 2)), np.ones((1, 2)), verbose=0)
+        (kernel, bias) = identify_variables(model)["model"]
+        assert "self" not in kernel + bias
