@@ -50,11 +50,11 @@ def identify_variables(model: keras.Model) -> dict[str, list[str]]:
     moments = []
     for variable in model.optimizer.variables:
         place = namer.place_of(variable)
-        found = [
-            flat for flat in references if variable.name.startswith(f"{flat}_")
-        ]
-        if found:
-            flat = max(found, key=len)
+        # The longest beginning of the name that is one.
+        flat = variable.name.rpartition("_")[0]
+        while flat and flat not in references:
+            flat = flat.rpartition("_")[0]
+        if flat:
             moment = variable.name.removeprefix(f"{flat}_")
             place = f"{place.split('/')[0]}/{moment} of {references[flat]}"
         moments.append(place)

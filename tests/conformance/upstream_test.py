@@ -313,3 +313,16 @@ def test_quantization(name):
     hub_tests.run_quantization_test(
         backbone, cls, dict(arguments), inputs_of(backbone)
     )
+
+
+def test_every_public_layer_and_model_is_here():
+    assert {cls.__name__ for cls, _ in LAYERS.values()} == set(layers.__all__)
+    public = {
+        name
+        for name in models.__all__
+        if isinstance(getattr(models, name), type)
+        and issubclass(getattr(models, name), keras.Model)
+    }
+    here = {name.split(",")[0] for name in BACKBONES} | set(TASKS)
+    # The base of those of families.
+    assert here == public - {"QuestionAnswerer"}
