@@ -15,9 +15,8 @@ import tensorflow as tf
 from keras.src.trainers import data_adapters
 from tensorflow.python.framework import op_callbacks
 
-from keras_pkm.ops.stock_gradient import in_forward_mode
-
 from keras_pkm.callbacks.variable_identity import identify_variables
+from keras_pkm.ops.stock_gradient import in_forward_mode
 
 TASK = keras_hub.models.BertMaskedLM
 ADAM = keras.optimizers.Adam

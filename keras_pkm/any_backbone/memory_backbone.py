@@ -10,7 +10,9 @@ import keras_hub
 from keras_pkm.any_backbone.parallel_block import make_parallel_block
 from keras_pkm.layers.memory_block import MemoryBlock
 from keras_pkm.layers.memory_layers import check_memory_layers
+from keras_pkm.ops.arguments import finite
 from keras_pkm.ops.arguments import one_of
+from keras_pkm.ops.arguments import plain_values
 
 #: Where a memory can stand: behind a block, or inside it.
 MEMORY_BLOCKS = ("serial", "resm", "pkm")
@@ -95,6 +97,7 @@ class MemoryBackbone(keras_hub.models.Backbone):
         _check_dtype(dtype, backbone)
         blocks = _blocks(backbone)
         memory_layers = check_memory_layers(memory_layers, len(blocks))
+        initial_scale = finite("initial_scale", initial_scale)
         one_of("memory_block", memory_block, MEMORY_BLOCKS)
         if initial_scale and memory_block != "serial":
             raise ValueError(
@@ -138,7 +141,7 @@ class MemoryBackbone(keras_hub.models.Backbone):
 
         # === Config ===
         self.memory_layers = memory_layers
-        self.memory = dict(memory or {})
+        self.memory = plain_values(memory)
         self.initial_scale = initial_scale
         self.memory_block = memory_block
 

@@ -6,6 +6,8 @@ import keras
 import tensorflow as tf
 from keras import ops
 
+from keras_pkm.ops.arguments import finite
+from keras_pkm.ops.arguments import fraction
 from keras_pkm.ops.replicas import sum_over_replicas
 
 
@@ -61,7 +63,11 @@ class MaskedBatchNormalization(keras.layers.BatchNormalization):
                     f"Received: {name}={kwargs[name]}. Leave it out, or use "
                     "`keras.layers.BatchNormalization`."
                 )
-        super().__init__(momentum=momentum, epsilon=epsilon, **kwargs)
+        super().__init__(
+            momentum=fraction("momentum", momentum),
+            epsilon=finite("epsilon", epsilon, least=0),
+            **kwargs,
+        )
 
     def call(
         self,

@@ -10,6 +10,7 @@ from keras import ops
 
 from keras_pkm.layers.product_key_memory import ProductKeyMemory
 from keras_pkm.ops.arguments import finite
+from keras_pkm.ops.arguments import plain_values
 
 # What a block is asked besides its own arguments.
 _OWN = {"training": None, "return_memory_access": False}
@@ -80,7 +81,7 @@ class MemoryBlock(keras.layers.Layer):
         kwargs.setdefault("dtype", block.dtype_policy)
         super().__init__(**kwargs)
         self.block = block
-        self.memory = {"query_normalization": "layer", **(memory or {})}
+        self.memory = {"query_normalization": "layer", **plain_values(memory)}
         self.initial_scale = finite("initial_scale", initial_scale)
         self.normalization = keras.layers.LayerNormalization(
             dtype=self.dtype_policy, name="normalization"

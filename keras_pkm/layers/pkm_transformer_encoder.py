@@ -9,6 +9,9 @@ import tensorflow as tf
 from keras_pkm.layers.attention_mask import merge_masks
 from keras_pkm.layers.fresh_initializer import fresh_initializer
 from keras_pkm.layers.product_key_memory import ProductKeyMemory
+from keras_pkm.ops.arguments import finite
+from keras_pkm.ops.arguments import fraction
+from keras_pkm.ops.arguments import plain_values
 from keras_pkm.ops.arguments import positive_int
 
 #: (α, β) of x' = LN(x + α·FFN(x) + β·PKM(x)).
@@ -83,6 +86,11 @@ class PKMTransformerEncoder(keras_hub.layers.TransformerEncoder):
         memory: dict[str, Any] | None = None,
         **kwargs: Any,
     ):
+        kwargs["dropout"] = fraction("dropout", kwargs.get("dropout", 0))
+        if "layer_norm_epsilon" in kwargs:
+            kwargs["layer_norm_epsilon"] = finite(
+                "layer_norm_epsilon", kwargs["layer_norm_epsilon"], least=0
+            )
         super().__init__(
             intermediate_dim=positive_int("intermediate_dim", intermediate_dim),
             num_heads=positive_int("num_heads", num_heads),
@@ -94,7 +102,7 @@ class PKMTransformerEncoder(keras_hub.layers.TransformerEncoder):
                 f"Received: block={block!r}."
             )
         self.block = block
-        self.memory = dict(memory or {})
+        self.memory = plain_values(memory)
         self.product_key_memory: ProductKeyMemory | None = None
         if self._uses_memory:
             self.product_key_memory = ProductKeyMemory(

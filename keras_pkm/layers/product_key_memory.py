@@ -15,7 +15,7 @@ from keras_pkm.layers.query_normalization import build_query_normalization
 from keras_pkm.layers.query_normalization import make_query_normalization
 from keras_pkm.layers.query_normalization import normalize_queries
 from keras_pkm.layers.weight_options import WeightOptions
-from keras_pkm.ops.arguments import dropout_rate
+from keras_pkm.ops.arguments import fraction
 from keras_pkm.ops.arguments import positive_int
 from keras_pkm.ops.arguments import positive_int_or_none
 from keras_pkm.ops.embedding_bag import embedding_bag
@@ -136,8 +136,8 @@ class ProductKeyMemory(keras.layers.Layer):
         self.top_k = positive_int("top_k", top_k)
         self.key_dim = positive_int("key_dim", key_dim)
         self.value_dim = positive_int_or_none("value_dim", value_dim)
-        self.query_dropout = dropout_rate("query_dropout", query_dropout)
-        self.value_dropout = dropout_rate("value_dropout", value_dropout)
+        self.query_dropout = fraction("query_dropout", query_dropout)
+        self.value_dropout = fraction("value_dropout", value_dropout)
         self._sub_keys_options = WeightOptions.of(
             sub_keys_initializer, sub_keys_regularizer, sub_keys_constraint
         )

@@ -11,7 +11,7 @@ from keras import ops
 from keras_pkm.metrics.class_labels import check_values
 from keras_pkm.metrics.class_labels import class_labels
 from keras_pkm.ops.arguments import finite
-from keras_pkm.ops.arguments import positive_int
+from keras_pkm.ops.arguments import integer
 
 
 @keras.saving.register_keras_serializable("keras_pkm")
@@ -61,12 +61,7 @@ class MatthewsCorrelation(keras.metrics.Metric):
         threshold: float = 0.5,
     ):
         super().__init__(name=name, dtype=dtype)
-        self.num_classes = positive_int("num_classes", num_classes)
-        if num_classes < 2:
-            raise ValueError(
-                "`num_classes` must be at least 2. "
-                f"Received: num_classes={num_classes}."
-            )
+        self.num_classes = integer("num_classes", num_classes, least=2)
         self.threshold = finite("threshold", threshold)
         self._confusion = self.add_variable(
             (self.num_classes, self.num_classes),

@@ -11,6 +11,10 @@ from keras_pkm.layers.pkm_transformer_encoder import BLOCKS
 from keras_pkm.layers.pkm_transformer_encoder import PKMTransformerEncoder
 from keras_pkm.models.activations import ACTIVATIONS
 from keras_pkm.models.backbone_loading import BackboneLoading
+from keras_pkm.ops.arguments import finite_or_none
+from keras_pkm.ops.arguments import fraction
+from keras_pkm.ops.arguments import plain_values
+from keras_pkm.ops.arguments import positive_int
 
 
 class PKMBackbone(BackboneLoading):
@@ -56,6 +60,7 @@ class PKMBackbone(BackboneLoading):
         **kwargs: Any,
     ):
         activation = activation or self.default_activation
+        num_layers = positive_int("num_layers", num_layers)
         memory_layers = check_memory_layers(memory_layers, num_layers)
         for argument, value, known in (
             ("memory_block", memory_block, BLOCKS),
@@ -69,20 +74,25 @@ class PKMBackbone(BackboneLoading):
                 )
 
         # === Config ===
-        self.vocabulary_size = vocabulary_size
+        self.vocabulary_size = positive_int("vocabulary_size", vocabulary_size)
         self.num_layers = num_layers
-        self.num_heads = num_heads
-        self.hidden_dim = hidden_dim
-        self.intermediate_dim = intermediate_dim
-        self.dropout = dropout
-        self.max_sequence_length = max_sequence_length
+        self.num_heads = positive_int("num_heads", num_heads)
+        self.hidden_dim = positive_int("hidden_dim", hidden_dim)
+        self.intermediate_dim = positive_int(
+            "intermediate_dim", intermediate_dim
+        )
+        self.dropout = fraction("dropout", dropout)
+        self.max_sequence_length = positive_int(
+            "max_sequence_length", max_sequence_length
+        )
         self.activation = activation
         self.layer_norm_epsilon = (
-            layer_norm_epsilon or self.default_layer_norm_epsilon
+            finite_or_none("layer_norm_epsilon", layer_norm_epsilon, least=0)
+            or self.default_layer_norm_epsilon
         )
         self.memory_layers = memory_layers
         self.memory_block = memory_block
-        self.memory = dict(memory or {})
+        self.memory = plain_values(memory)
 
         # === Functional Model ===
         inputs = {
@@ -92,11 +102,11 @@ class PKMBackbone(BackboneLoading):
         x = self._embed(inputs, dtype)
         self.transformer_layers = [
             PKMTransformerEncoder(
-                intermediate_dim=intermediate_dim,
-                num_heads=num_heads,
+                intermediate_dim=self.intermediate_dim,
+                num_heads=self.num_heads,
                 block=memory_block if i + 1 in memory_layers else "ffn",
                 memory=memory,
-                dropout=dropout,
+                dropout=self.dropout,
                 activation=ACTIVATIONS[activation],
                 layer_norm_epsilon=self.layer_norm_epsilon,
                 kernel_initializer=initializer(),

@@ -8,6 +8,7 @@ import keras_hub
 
 from keras_pkm.models.pkm_backbone import PKMBackbone
 from keras_pkm.models.pkm_backbone import initializer
+from keras_pkm.ops.arguments import positive_int
 
 
 @keras.saving.register_keras_serializable("keras_pkm")
@@ -102,7 +103,7 @@ class PKMBertBackbone(PKMBackbone):
         dtype: str | keras.DTypePolicy | None = None,
         **kwargs: Any,
     ):
-        self.num_segments = num_segments
+        self.num_segments = positive_int("num_segments", num_segments)
         super().__init__(
             vocabulary_size=vocabulary_size,
             num_layers=num_layers,

@@ -5,6 +5,8 @@ from typing import Any
 import keras
 import keras_hub
 
+from keras_pkm.ops.arguments import positive_int
+
 
 class QuestionAnswererPreprocessor(keras_hub.models.Preprocessor):
     """Base of the preprocessors of `keras_pkm.models.QuestionAnswerer`.
@@ -48,7 +50,7 @@ class QuestionAnswererPreprocessor(keras_hub.models.Preprocessor):
     ):
         super().__init__(**kwargs)
         self.tokenizer = tokenizer
-        self.sequence_length = sequence_length
+        self.sequence_length = positive_int("sequence_length", sequence_length)
         # A `MultiSegmentPacker`, once the layer is built.
         self.packer: Any = None
 

@@ -11,6 +11,8 @@ from keras_pkm.models.pkm_bert_backbone import PKMBertBackbone
 from keras_pkm.models.pkm_distil_bert_backbone import PKMDistilBertBackbone
 from keras_pkm.models.pkm_roberta_backbone import PKMRobertaBackbone
 from keras_pkm.models.pkm_task import PKMTask
+from keras_pkm.ops.arguments import fraction
+from keras_pkm.ops.arguments import positive_int
 
 
 class PKMTextClassifier(PKMTask):
@@ -24,6 +26,9 @@ class PKMTextClassifier(PKMTask):
         **kwargs: Any,
     ):
         self.check_backbone(backbone)
+        num_classes = positive_int("num_classes", num_classes)
+        if "dropout" in kwargs:
+            kwargs["dropout"] = fraction("dropout", kwargs["dropout"])
         super().__init__(
             backbone, num_classes, preprocessor=preprocessor, **kwargs
         )

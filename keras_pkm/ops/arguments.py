@@ -1,41 +1,84 @@
-"""Checks the values of arguments."""
+"""Checks the values of arguments.
+
+Numbers may come from numpy, too, as scalars or arrays without axes. What is
+returned is a number of Python, which JSON accepts.
+"""
 
 import math
 import numbers
 from typing import Any
 
+import numpy as np
 
-def positive_int(name: str, value: int) -> int:
+
+def plain(value: Any) -> Any:
+    """Returns a number of numpy as one of Python, anything else as it is."""
+    if isinstance(value, np.generic | np.ndarray) and np.ndim(value) == 0:
+        return value.item()
+    return value
+
+
+def plain_values(arguments: dict[str, Any] | None) -> dict[str, Any]:
+    """Returns a copy of arguments, or of none, with numbers of Python."""
+    return {name: plain(value) for name, value in (arguments or {}).items()}
+
+
+def integer(name: str, value: Any, least: int) -> int:
+    """Returns the value of an argument that must be an integer.
+
+    Args:
+        name: The argument.
+        value: The value that was passed.
+        least: The smallest value that is allowed.
+
+    Raises:
+        ValueError: it is not, or is less than `least`.
+    """
+    number = plain(value)
+    is_number = isinstance(number, numbers.Real) and not isinstance(
+        number, bool
+    )
+    # Also false for NaN and infinity.
+    if not (is_number and least <= number < math.inf and number % 1 == 0):
+        rule = {
+            0: "an integer of at least 0",
+            1: "a positive integer",
+        }.get(least, f"an integer of at least {least}")
+        raise ValueError(
+            f"`{name}` must be {rule}. Received: {name}={value!r}."
+        )
+    return int(number)
+
+
+def positive_int(name: str, value: Any) -> int:
     """Returns the value of an argument that must be a positive integer.
 
     Raises:
         ValueError: it is not.
     """
-    is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
-    # Also false for NaN and infinity.
-    if not (is_number and 1 <= value < float("inf") and value % 1 == 0):
-        raise ValueError(
-            f"`{name}` must be a positive integer. Received: {name}={value!r}."
-        )
-    return int(value)
+    return integer(name, value, least=1)
 
 
-def positive_int_or_none(name: str, value: int | None) -> int | None:
+def positive_int_or_none(name: str, value: Any) -> int | None:
     """Like `positive_int`, for an argument that may be `None`."""
     return None if value is None else positive_int(name, value)
 
 
-def dropout_rate(name: str, value: float) -> float:
+def fraction(name: str, value: Any) -> float:
     """Returns the value of an argument that must be at least 0 and below 1.
 
     Raises:
         ValueError: it is not.
     """
-    if not (isinstance(value, numbers.Real) and 0 <= value < 1):
+    number = plain(value)
+    is_number = isinstance(number, numbers.Real) and not isinstance(
+        number, bool
+    )
+    if not (is_number and 0 <= number < 1):
         raise ValueError(
             f"`{name}` must be in [0, 1). Received: {name}={value!r}."
         )
-    return float(value)
+    return float(number)
 
 
 def finite(name: str, value: Any, least: float = -math.inf) -> float:
@@ -49,14 +92,24 @@ def finite(name: str, value: Any, least: float = -math.inf) -> float:
     Raises:
         ValueError: it is not, or is less than `least`.
     """
-    is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
-    if not (is_number and math.isfinite(value) and value >= least):
+    number = plain(value)
+    is_number = isinstance(number, numbers.Real) and not isinstance(
+        number, bool
+    )
+    if not (is_number and math.isfinite(number) and number >= least):
         rule = "" if least == -math.inf else f" of at least {least:g}"
         raise ValueError(
             f"`{name}` must be a finite number{rule}. "
             f"Received: {name}={value!r}."
         )
-    return float(value)
+    return float(number)
+
+
+def finite_or_none(
+    name: str, value: Any, least: float = -math.inf
+) -> float | None:
+    """Like `finite`, for an argument that may be `None`."""
+    return None if value is None else finite(name, value, least)
 
 
 def one_of(name: str, value: Any, options: tuple[str, ...]) -> str:

@@ -7,6 +7,7 @@ import keras
 import tensorflow as tf
 from keras import ops
 
+from keras_pkm.ops.arguments import positive_int
 from keras_pkm.ops.implementation import choose_implementation
 from keras_pkm.ops.implementation import use_cpu_kernels
 from keras_pkm.ops.sparse_score_gradient import with_sparse_gradient
@@ -58,6 +59,7 @@ def product_key_search(
 
     - [Lample et al., 2019](https://arxiv.org/abs/1907.05242), section 3.2.
     """
+    top_k = positive_int("top_k", top_k)
     queries = ops.cast(queries, "float32")
     sub_keys = ops.cast(sub_keys, "float32")
     search = functools.partial(stock_search, top_k)

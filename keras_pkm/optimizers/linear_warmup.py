@@ -7,6 +7,8 @@ import tensorflow as tf
 from keras import ops
 
 from keras_pkm.ops.arguments import finite
+from keras_pkm.ops.arguments import integer
+from keras_pkm.ops.arguments import positive_int
 
 
 @keras.saving.register_keras_serializable("keras_pkm")
@@ -40,15 +42,15 @@ class LinearWarmup(keras.optimizers.schedules.LearningRateSchedule):
         name: str = "linear_warmup",
     ):
         super().__init__()
-        if not 0 <= warmup_steps < total_steps:
+        self.warmup_steps = integer("warmup_steps", warmup_steps, least=0)
+        self.total_steps = positive_int("total_steps", total_steps)
+        if self.warmup_steps >= self.total_steps:
             raise ValueError(
                 "`warmup_steps` must be at least 0 and less than "
                 f"`total_steps`. Received: warmup_steps={warmup_steps}, "
                 f"total_steps={total_steps}."
             )
         self.peak = finite("peak", peak, least=0)
-        self.warmup_steps = warmup_steps
-        self.total_steps = total_steps
         self.name = name
 
     def __call__(self, step: int | tf.Tensor) -> tf.Tensor:

@@ -1,10 +1,13 @@
 """Dynamic loss scaling whose decisions agree on all replicas."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import keras
 import tensorflow as tf
 
+from keras_pkm.ops.arguments import finite
+from keras_pkm.ops.arguments import positive_int
 from keras_pkm.ops.replicas import sum_over_replicas
 from keras_pkm.optimizers.row_sparse import Gradient
 from keras_pkm.optimizers.row_sparse import all_finite
@@ -22,8 +25,10 @@ class LossScaleOptimizer(keras.optimizers.LossScaleOptimizer):
 
     Args:
         inner_optimizer: the `keras.optimizers.Optimizer` to wrap.
-        **kwargs: further arguments of `keras.optimizers.LossScaleOptimizer`:
-            `initial_scale`, `dynamic_growth_steps`, `name`.
+        initial_scale: float. The first scale. Defaults to `2**15`.
+        dynamic_growth_steps: int. The scale is doubled after this number of
+            steps in a row whose gradients are finite. Defaults to `2000`.
+        name: optional str.
 
     Example:
 
@@ -32,7 +37,24 @@ class LossScaleOptimizer(keras.optimizers.LossScaleOptimizer):
     ... )
     """
 
+    def __init__(
+        self,
+        inner_optimizer: keras.optimizers.Optimizer,
+        initial_scale: float = 2.0**15,
+        dynamic_growth_steps: int = 2000,
+        name: str | None = None,
+        **kwargs: Any,
+    ):
+        super().__init__(
+            inner_optimizer,
+            # A scale of 0 would take all gradients away.
+            finite("initial_scale", initial_scale, least=2.0**-126),
+            positive_int("dynamic_growth_steps", dynamic_growth_steps),
+            name,
+            **kwargs,
+        )
+
     def check_finite(self, grads: Sequence[Gradient | None]) -> tf.Tensor:
-        finite = all_finite([grad for grad in grads if grad is not None])
-        failures = sum_over_replicas(tf.cast(~finite, "float32"))
+        is_finite = all_finite([grad for grad in grads if grad is not None])
+        failures = sum_over_replicas(tf.cast(~is_finite, "float32"))
         return tf.equal(failures, 0.0)

@@ -1,6 +1,7 @@
 """The learning rate of value tables: a number, a schedule, or a multiple."""
 
 import re
+from collections.abc import Callable
 from typing import Any
 from typing import TypeAlias
 
@@ -28,38 +29,56 @@ def parse_multiple(rate: Any) -> float | None:
     found = _MULTIPLE.fullmatch(rate)
     if found is None:
         raise ValueError(
-            "`memory_learning_rate` must be a float, a `LearningRateSchedule`, "
-            'or a multiple of `learning_rate` such as "10x". Received: '
+            "`memory_learning_rate` must be a number, a "
+            "`LearningRateSchedule`, a function without arguments, or a "
+            'multiple of `learning_rate` such as "10x". Received: '
             f"memory_learning_rate={rate!r}."
         )
     return float(found[1])
 
 
+def check_rate(name: str, rate: Any) -> float | Schedule | Callable[[], Any]:
+    """Returns a learning rate as Keras' optimizers take it.
+
+    Args:
+        name: The argument.
+        rate: A number, a schedule or its config, or a function without
+            arguments that returns the rate.
+
+    Raises:
+        ValueError: it is something else, or below 0.
+    """
+    if isinstance(rate, dict):
+        rate = keras.saving.deserialize_keras_object(rate)
+    if callable(rate):
+        return rate
+    try:
+        return finite(name, rate, least=0)
+    except ValueError as error:
+        raise ValueError(
+            f"{error} It may also be a `LearningRateSchedule`, or a function "
+            "without arguments that returns the rate."
+        ) from None
+
+
 def make_rate(
-    rate: float | str | dict[str, Any] | Schedule,
-) -> keras.Variable | Schedule | str:
+    rate: Any,
+) -> keras.Variable | Schedule | Callable[[], Any] | str:
     """Returns a rate: a number as a variable, others as they are.
 
     Args:
-        rate: A float, a schedule or its config, or a multiple such as `"10x"`.
+        rate: What `check_rate` takes, or a multiple such as `"10x"`.
 
     Raises:
         ValueError: it is something else, or below 0.
     """
     if parse_multiple(rate) is not None:
         return rate
-    if isinstance(rate, dict):
-        rate = keras.saving.deserialize_keras_object(rate)
-    if isinstance(rate, keras.optimizers.schedules.LearningRateSchedule):
+    rate = check_rate("memory_learning_rate", rate)
+    if callable(rate):
         return rate
-    if not isinstance(rate, float):
-        raise ValueError(
-            "`memory_learning_rate` must be a float or a "
-            "`LearningRateSchedule`. Received: "
-            f"memory_learning_rate={rate!r}."
-        )
     return keras.Variable(
-        finite("memory_learning_rate", rate, least=0),
+        rate,
         name="memory_learning_rate",
         dtype="float32",
         trainable=False,
@@ -68,7 +87,7 @@ def make_rate(
 
 
 def serialize_rate(
-    rate: keras.Variable | Schedule | str,
+    rate: keras.Variable | Schedule | Callable[[], Any] | str,
 ) -> float | str | dict[str, Any]:
     """Returns a rate as a value that JSON and `make_rate` accept."""
     if isinstance(rate, keras.Variable):

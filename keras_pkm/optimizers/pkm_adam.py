@@ -1,5 +1,6 @@
 """Adam with a separate learning rate and a row-sparse rule for memories."""
 
+from collections.abc import Callable
 from collections.abc import Sequence
 from typing import Any
 
@@ -8,11 +9,15 @@ import numpy as np
 import tensorflow as tf
 from keras import ops
 
+from keras_pkm.ops.arguments import finite
+from keras_pkm.ops.arguments import finite_or_none
+from keras_pkm.ops.arguments import fraction
 from keras_pkm.ops.arguments import one_of
 from keras_pkm.optimizers.chosen_slots import assign_chosen_slots
 from keras_pkm.optimizers.chosen_slots import keep_chosen
 from keras_pkm.optimizers.chosen_slots import make_chosen_slots
 from keras_pkm.optimizers.memory_rate import Schedule
+from keras_pkm.optimizers.memory_rate import check_rate
 from keras_pkm.optimizers.memory_rate import make_rate
 from keras_pkm.optimizers.memory_rate import parse_multiple
 from keras_pkm.optimizers.memory_rate import serialize_rate
@@ -53,11 +58,11 @@ class PKMAdam(keras.optimizers.Adam):
     all of them: no variable changes, and `iterations` does not advance.
 
     Args:
-        learning_rate: float or schedule, for all but the value tables.
-            Defaults to `1e-4`.
-        memory_learning_rate: float or schedule, for the value tables; or a
-            multiple of `learning_rate`, such as `"10x"`, which follows changes
-            of that by callbacks. Defaults to `1e-3`, the paper's for 500,000
+        learning_rate: float, schedule, or function without arguments that
+            returns the rate, for all but the value tables. Defaults to `1e-4`.
+        memory_learning_rate: likewise, for the value tables; or a multiple of
+            `learning_rate`, such as `"10x"`, which follows changes of that by
+            callbacks. Defaults to `1e-3`, the paper's for 500,000
             steps; in some thousand steps, `1e-2` or `3e-2` stores far more.
         beta_1, beta_2: floats. Default to `0.9` and `0.999`.
         epsilon: float. Defaults to `1e-7`.
@@ -104,8 +109,8 @@ class PKMAdam(keras.optimizers.Adam):
 
     def __init__(
         self,
-        learning_rate: float | Schedule = 1e-4,
-        memory_learning_rate: float | str | Schedule = 1e-3,
+        learning_rate: float | Schedule | Callable[[], Any] = 1e-4,
+        memory_learning_rate: float | str | Schedule | Callable[[], Any] = 1e-3,
         beta_1: float = 0.9,
         beta_2: float = 0.999,
         epsilon: float = 1e-7,
@@ -122,14 +127,16 @@ class PKMAdam(keras.optimizers.Adam):
     ):
         refuse(kwargs)
         super().__init__(
-            learning_rate=learning_rate,
-            beta_1=beta_1,
-            beta_2=beta_2,
-            epsilon=epsilon,
-            weight_decay=weight_decay,
-            clipnorm=clipnorm,
-            clipvalue=clipvalue,
-            global_clipnorm=global_clipnorm,
+            learning_rate=check_rate("learning_rate", learning_rate),
+            beta_1=fraction("beta_1", beta_1),
+            beta_2=fraction("beta_2", beta_2),
+            epsilon=finite("epsilon", epsilon, least=0),
+            weight_decay=finite_or_none("weight_decay", weight_decay, least=0),
+            clipnorm=finite_or_none("clipnorm", clipnorm, least=0),
+            clipvalue=finite_or_none("clipvalue", clipvalue, least=0),
+            global_clipnorm=finite_or_none(
+                "global_clipnorm", global_clipnorm, least=0
+            ),
             name=name,
         )
         self.memory_pattern = check_pattern(memory_pattern)
@@ -139,7 +146,7 @@ class PKMAdam(keras.optimizers.Adam):
         self._memory_learning_rate = make_rate(memory_learning_rate)
         if isinstance(self._memory_learning_rate, keras.Variable):
             self._track_variable(self._memory_learning_rate)
-        self.only_chosen_slots = only_chosen_slots
+        self.only_chosen_slots = bool(only_chosen_slots)
         self._chosen: dict[str, keras.Variable] = {}
 
     @property
@@ -148,16 +155,21 @@ class PKMAdam(keras.optimizers.Adam):
         rate = self._memory_learning_rate
         if (multiple := parse_multiple(rate)) is not None:
             return self.learning_rate * multiple
-        return rate(self._iterations) if callable(rate) else rate
+        if isinstance(rate, keras.optimizers.schedules.LearningRateSchedule):
+            return rate(self._iterations)
+        return rate() if callable(rate) else rate
 
     @memory_learning_rate.setter
     def memory_learning_rate(self, rate: float) -> None:
         if not isinstance(self._memory_learning_rate, keras.Variable):
             raise TypeError(
-                "`memory_learning_rate` is a schedule, or a multiple, and "
-                "cannot be set: create the optimizer with a float instead."
+                "`memory_learning_rate` is a schedule, a function, or a "
+                "multiple, and cannot be set: create the optimizer with a "
+                "float instead."
             )
-        self._memory_learning_rate.assign(rate)
+        self._memory_learning_rate.assign(
+            finite("memory_learning_rate", rate, least=0)
+        )
 
     def build(self, variables: Sequence[keras.Variable]) -> None:
         if self.built:
@@ -214,7 +226,7 @@ class PKMAdam(keras.optimizers.Adam):
             [self._is_memory(variable) for variable in trainable_variables],
             self.reduction,
         )
-        finite = all_finite(grads)
+        is_finite = all_finite(grads)
         grads = [
             keep_chosen(grad, self._chosen.get(self._var_key(variable)))
             for grad, variable in zip(grads, trainable_variables)
@@ -223,7 +235,7 @@ class PKMAdam(keras.optimizers.Adam):
         tf.__internal__.distribute.interim.maybe_merge_call(
             self._update_unless_skipped,
             self._distribution_strategy,
-            finite,
+            is_finite,
             grads,
             [v.value for v in trainable_variables],
             self.learning_rate,
@@ -232,7 +244,7 @@ class PKMAdam(keras.optimizers.Adam):
     def _update_unless_skipped(
         self,
         distribution: tf.distribute.Strategy,
-        finite: tf.Tensor,
+        is_finite: tf.Tensor,
         grads: list[Gradient],
         variables: list[tf.Variable],
         learning_rate: tf.Tensor,
@@ -250,8 +262,8 @@ class PKMAdam(keras.optimizers.Adam):
             # `apply` counts every call, but a skipped step does not count.
             self._iterations.assign_sub(1)
 
-        finite = distribution.experimental_local_results(finite)[0]
-        tf.cond(finite, update_all, skip)
+        is_finite = distribution.experimental_local_results(is_finite)[0]
+        tf.cond(is_finite, update_all, skip)
 
     def _update(
         self,

@@ -7,7 +7,10 @@ import keras
 import numpy as np
 
 from keras_pkm.layers.find_memories import find_memories
+from keras_pkm.ops.arguments import integer
 from keras_pkm.ops.arguments import positive_int_or_none
+from keras_pkm.optimizers.memory_rate import Schedule
+from keras_pkm.optimizers.memory_rate import check_rate
 from keras_pkm.optimizers.pkm_adam import PKMAdam
 from keras_pkm.probing.memory_probe import MemoryProbe
 from keras_pkm.probing.model_batches import ModelBatches
@@ -31,8 +34,10 @@ class MemoryTeacher:
     Args:
         model: any built Keras model with `keras_pkm.layers.ProductKeyMemory`
             layers, such as a task of `keras_pkm.models`.
-        learning_rate: float. Learning rate of the values. Defaults to `3e-3`,
-            which suits `"adam"`; `"sgd"` needs one thousands of times as high.
+        learning_rate: float, `LearningRateSchedule`, or function without
+            arguments that returns the rate. Learning rate of the values.
+            Defaults to `3e-3`, which suits `"adam"`; `"sgd"` needs one
+            thousands of times as high.
         rule: `"adam"` or `"sgd"`, see `keras_pkm.optimizers.PKMAdam`. Defaults
             to `"adam"`.
         slots: int or `None`. The number of slots of each memory that a step
@@ -68,7 +73,7 @@ class MemoryTeacher:
     def __init__(
         self,
         model: keras.Model,
-        learning_rate: float = 3e-3,
+        learning_rate: float | Schedule | Callable[[], Any] = 3e-3,
         rule: str = "adam",
         slots: int | None = None,
         importance: SlotImportance | None = None,
@@ -84,7 +89,7 @@ class MemoryTeacher:
         values = [each.memory_values for each in self._memories.values()]
         with strategy_of_one_device(model).scope():
             self._optimizer = PKMAdam(
-                memory_learning_rate=float(learning_rate),
+                memory_learning_rate=check_rate("learning_rate", learning_rate),
                 memory_rule=rule,
                 only_chosen_slots=slots is not None,
             )
@@ -149,6 +154,7 @@ class MemoryTeacher:
                 error. Nothing is changed then: the model and this teacher are
                 as before the call.
         """
+        steps = integer("steps", steps, least=0)
         checked = ModelBatches(batches, self.model, "batches", batch_size)
         # What a step changes.
         variables = [

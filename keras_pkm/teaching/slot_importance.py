@@ -9,6 +9,8 @@ from typing import Any
 import keras
 import numpy as np
 
+from keras_pkm.ops.arguments import integer
+from keras_pkm.ops.arguments import positive_int
 from keras_pkm.probing.memory_probe import MemoryProbe
 from keras_pkm.probing.model_batches import ModelBatches
 from keras_pkm.runs.array_files import read_arrays
@@ -56,7 +58,7 @@ class SlotImportance:
         num_batches: int,
         document_frequencies: Mapping[int, Iterable[int]],
     ):
-        self.num_batches = int(num_batches)
+        self.num_batches = positive_int("num_batches", num_batches)
         self.document_frequencies = {
             number: np.array(frequencies, "int32")
             for number, frequencies in document_frequencies.items()
@@ -136,6 +138,7 @@ class SlotImportance:
             count: int. The maximum number of slots of each memory; there are
                 fewer if fewer have an importance above zero.
         """
+        count = integer("count", count, least=0)
         return {
             number: best_slots(scores, count)
             for number, scores in self.score(reads).items()

@@ -1,5 +1,7 @@
 """The update rule: by hand, against stock Adam, on bad steps."""
 
+import json
+
 import keras
 import numpy as np
 import pytest
@@ -177,3 +179,50 @@ def test_loss_scale_falls_on_bad_gradients():
     optimizer.apply([slices([1], [[8, np.inf]], (4, 2))])
     assert optimizer.dynamic_scale == 4.0
     np.testing.assert_array_equal(moved, values)
+
+
+@keras.saving.register_keras_serializable("tests")
+def half():
+    return 0.5
+
+
+@pytest.mark.parametrize("name", ["learning_rate", "memory_learning_rate"])
+@pytest.mark.parametrize(
+    "rate",
+    [
+        half,
+        LinearWarmup(1.0, 0, 2),
+        keras.saving.serialize_keras_object(LinearWarmup(1.0, 0, 2)),
+        1,
+        np.float32(0.5),
+    ],
+    ids=["function", "schedule", "config", "int", "numpy"],
+)
+def test_rates_as_keras_takes_them(name, rate):
+    optimizer = PKMAdam(**{name: rate})
+    config = json.loads(json.dumps(optimizer.get_config()))
+    for each in (optimizer, PKMAdam.from_config(config)):
+        each.build([keras.Variable(np.ones((3, 2)), name="memory_values")])
+        each.iterations.assign(1)
+        expected = 1 if rate == 1 else 0.5
+        assert float(getattr(each, name)) == expected
+
+
+def test_a_step_at_the_rate_of_a_function():
+    table = keras.Variable(tf.ones((3, 2)), name="memory_values")
+    optimizer = PKMAdam(memory_learning_rate=half, memory_rule="sgd")
+    optimizer.build([table])
+    gradient = tf.IndexedSlices(
+        tf.ones((1, 2)), tf.constant([1]), tf.constant([3, 2])
+    )
+    optimizer.apply([gradient], [table])
+    np.testing.assert_array_equal(table, [[1, 1], [0.5, 0.5], [1, 1]])
+
+
+@pytest.mark.parametrize("wrong", [-1, float("nan"), True, "2"])
+def test_the_memory_rate_is_set_to_rates_alone(wrong):
+    optimizer = PKMAdam(memory_pattern=None)
+    optimizer.memory_learning_rate = np.float32(0.5)
+    with pytest.raises(ValueError, match="`memory_learning_rate` must be"):
+        optimizer.memory_learning_rate = wrong
+    assert optimizer.memory_learning_rate == 0.5
