@@ -133,6 +133,22 @@ class QuestionAnswerer(PKMTask, keras_hub.models.Task):
             optimizer=optimizer, loss=loss, metrics=metrics, **kwargs
         )
 
+    # keras-hub's own methods make a tensor of the labels, which are a dict.
+
+    def train_on_batch(
+        self, x: Any, y: Any = None, sample_weight: Any = None, **kwargs: Any
+    ) -> Any:
+        data = self.preprocess_samples(x, y, sample_weight)
+        x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(data)
+        return keras.Model.train_on_batch(self, x, y, sample_weight, **kwargs)
+
+    def test_on_batch(
+        self, x: Any, y: Any = None, sample_weight: Any = None, **kwargs: Any
+    ) -> Any:
+        data = self.preprocess_samples(x, y, sample_weight)
+        x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(data)
+        return keras.Model.test_on_batch(self, x, y, sample_weight, **kwargs)
+
 
 @keras.saving.register_keras_serializable("keras_pkm")
 class PKMBertQuestionAnswerer(QuestionAnswerer):

@@ -9,6 +9,7 @@ import pytest
 import tensorflow as tf
 
 from keras_pkm.layers import ProductKeyMemory
+from keras_pkm.models import PKMBertQuestionAnswerer
 from keras_pkm.optimizers import LossScaleOptimizer
 from keras_pkm.optimizers import PKMAdam
 from keras_pkm.trainers.distributed_training import DistributedTraining
@@ -17,9 +18,11 @@ from tests.contracts import fresh_rng
 from tests.models.modes import eager_and_graph
 from tests.models.tiny import MEMORY
 from tests.models.tiny import ONE_LAYER
+from tests.models.tiny import features
 from tests.models.tiny import half_precision_batch
 from tests.models.tiny import half_precision_task
 from tests.models.tiny import masked_batch
+from tests.models.tiny import tiny_backbone
 from tests.models.tiny import tiny_masked_lm
 
 
@@ -309,3 +312,25 @@ def test_no_number_of_parts(value):
     model = regression()
     with pytest.raises(ValueError, match="`accumulation_steps` must be a pos"):
         model.accumulation_steps = value
+
+
+@pytest.mark.parametrize("method", ["train_on_batch", "test_on_batch"])
+def test_batches_of_question_answerers(method):
+    """Their labels are a dict."""
+    rng = fixed_rng()
+    x = features(rng, 7)
+    y = {name: rng.integers(0, 4, 7) for name in ("start", "end")}
+    logs = []
+    for number in (1, 3):
+        keras.utils.set_random_seed(1)
+        task = PKMBertQuestionAnswerer(
+            tiny_backbone(
+                **ONE_LAYER, memory={**MEMORY, "query_normalization": "layer"}
+            )
+        )
+        task.backbone.pooled_dense.trainable = False
+        task.compile(run_eagerly=True)
+        task.accumulation_steps = number
+        logs.append(getattr(task, method)(x, y, return_dict=True))
+    same_logs(*logs)
+    assert set(logs[0]) > {"loss", "start_loss", "end_loss"}
