@@ -273,13 +273,11 @@ class ModelBatches:
 
     def _needs_preprocessor(self, x: Any) -> bool:
         """Whether `fit` would make the features of a task from `x`."""
-        if getattr(self._model, "preprocessor", None) is None:
-            return False
         if not isinstance(self._model, keras_hub.models.Task):
             return False
-        features = self._model.backbone.input
-        has_features = isinstance(x, dict) and features.keys() <= x.keys()
-        return not has_features
+        if self._model.preprocessor is None:
+            return False
+        return not (isinstance(x, dict) and _features(self._model) & x.keys())
 
     def _check_examples(self, x: Any, y: Any) -> None:
         if _has_texts(y):
@@ -307,7 +305,12 @@ class ModelBatches:
                 "Pass a task with a preprocessor, or what the preprocessor "
                 "makes of the texts",
             )
-        if not isinstance(x, dict):
+        if isinstance(x, dict):
+            if missing := _features(self._model) - x.keys():
+                raise self._error(
+                    f"a dict without {', '.join(sorted(missing))}"
+                )
+        else:
             leaves = keras.tree.flatten(x)
             if len(leaves) != len(inputs):
                 raise self._error(
@@ -361,6 +364,14 @@ def _inputs_of(model: keras.Model) -> dict[str, Any]:
     """The inputs of a functional model by name; none for a subclassed one."""
     inputs = getattr(model, "inputs", None) or []
     return {each.name: each for each in inputs}
+
+
+def _features(model: keras.Model) -> set[str]:
+    """The inputs of the backbone of keras-hub that a model has or is."""
+    backbone = getattr(model, "backbone", model)
+    if not isinstance(backbone, keras_hub.models.Backbone):
+        return set()
+    return set(backbone.input)
 
 
 def _as_arrays(nested: Any) -> Any:

@@ -4,10 +4,9 @@ from collections.abc import Callable
 from typing import Any
 
 import keras
-import numpy as np
 
 from keras_pkm.layers.find_memories import find_memories
-from keras_pkm.ops.arguments import integer
+from keras_pkm.ops.arguments import positive_int
 from keras_pkm.ops.arguments import positive_int_or_none
 from keras_pkm.optimizers.memory_rate import Schedule
 from keras_pkm.optimizers.memory_rate import check_rate
@@ -151,23 +150,12 @@ class MemoryTeacher:
                 or is a generator that ends before `steps`; or the gradient of
                 every table is zero at all steps of a pass over the batches.
                 One batch without a gradient, such as one of padding, is no
-                error. Nothing is changed then: the model and this teacher are
-                as before the call.
+                error. Steps that were taken before an error stay, as in `fit`;
+                `make_patch` has them, and can revert them.
         """
-        steps = integer("steps", steps, least=0)
+        steps = positive_int("steps", steps)
         checked = ModelBatches(batches, self.model, "batches", batch_size)
-        # What a step changes.
-        variables = [
-            *(each.memory_values for each in self._memories.values()),
-            *self._optimizer.variables,
-        ]
-        before = [np.array(variable) for variable in variables]
-        try:
-            return take_steps(self._take_step, checked, steps, until)
-        except Exception:
-            for variable, value in zip(variables, before):
-                variable.assign(value)
-            raise
+        return take_steps(self._take_step, checked, steps, until)
 
     def _take_step(self, x: Any, y: Any, sample_weight: Any) -> Any:
         if not self._choose_slots(x):

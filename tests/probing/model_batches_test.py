@@ -408,6 +408,11 @@ def test_features_are_taken_as_they_are():
     for each in (x, ours):
         for data in (each, (each, y, weights), dataset((each, y)), [(each, y)]):
             assert probe_of(task).measure(data) == expected
+    del ours["padding_mask"]
+    for model in (task, task.backbone):
+        for data in (ours, [(ours, y)], dataset((ours, y))):
+            with pytest.raises(ValueError, match="a dict without padding_mask"):
+                reads(model, data)
     task.preprocessor = None
     assert probe_of(task).measure((x, y)) == expected
 
