@@ -3,13 +3,21 @@
 import pytest
 import tensorflow as tf
 
+from tests.own_collectives import use_own_collectives
+
+
+def _mirrored(*devices):
+    strategy = tf.distribute.MirroredStrategy(devices)
+    # The session's strategy may be made next, before the next test begins.
+    use_own_collectives()
+    return strategy
+
+
 STRATEGIES = {
     "default": tf.distribute.get_strategy,
     "one device": lambda: tf.distribute.OneDeviceStrategy("/cpu:0"),
-    "one replica": lambda: tf.distribute.MirroredStrategy(["/cpu:0"]),
-    "two replicas": lambda: tf.distribute.MirroredStrategy(
-        ["/cpu:0", "/cpu:1"]
-    ),
+    "one replica": lambda: _mirrored("/cpu:0"),
+    "two replicas": lambda: _mirrored("/cpu:0", "/cpu:1"),
 }
 
 
