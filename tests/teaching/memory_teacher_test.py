@@ -383,7 +383,7 @@ def test_teaches_under_any_strategy_of_one_device(make_strategy, is_inside):
 
 
 def importance_of(model):
-    background = [make_batch(seed)[0] for seed in (7, 8)]
+    background = [make_batch(seed) for seed in (7, 8)]
     return SlotImportance.of_background(model, background)
 
 
