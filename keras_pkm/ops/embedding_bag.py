@@ -17,6 +17,7 @@ from keras_pkm.ops.replicas import local_component
 from keras_pkm.ops.sorted_rows import merge_rows
 from keras_pkm.ops.stock_gradient import in_forward_mode
 from keras_pkm.ops.stock_gradient import with_gradient_of
+from keras_pkm.ops.xla import is_compiled_by_xla
 from keras_pkm.ops.xla import refuse_xla
 
 
@@ -64,14 +65,15 @@ def embedding_bag(
     slots = tf.convert_to_tensor(slots)
     weights = tf.cast(weights, "float32")
     table = local_component(table)
-    # Gradient tapes do not see the raw reads below. Gathering zero rows through
-    # the variable makes every active tape watch it, if it is trainable.
-    no_rows = tf.gather(table, tf.zeros([0], "int32"))
     exported = current_read()
-    if exported is None and (
-        not isinstance(table, tf.Variable) or in_forward_mode(no_rows, weights)
-    ):
-        exported = PortableRead(tf.gather, training=True)
+    if exported is None:
+        # Gradient tapes do not see the raw reads below. Gathering zero rows
+        # through the variable makes every active tape watch it, if it is
+        # trainable.
+        no_rows = tf.gather(table, tf.zeros([0], "int32"))
+        is_plain = not isinstance(table, tf.Variable)
+        if is_plain or in_forward_mode(no_rows, weights):
+            exported = PortableRead(tf.gather, training=True)
     if exported is not None:
         return _read_with_stock_gradients(exported, table, slots, weights)
 
@@ -107,8 +109,11 @@ def embedding_bag(
             return tf.IndexedSlices(values, rows, shape), None, of_weights
 
         reads = cpu_reads if use_cpu_kernels(implementation) else stock_reads
-        # Otherwise tapes would record this computation and keep its rows.
-        handle, constant = tf.stop_gradient(handle), tf.stop_gradient(weights)
+        # Otherwise tapes would record this computation and keep its rows. XLA,
+        # under which there is no gradient, cannot stop that of a handle.
+        constant = tf.stop_gradient(weights)
+        if not is_compiled_by_xla():
+            handle = tf.stop_gradient(handle)
         outputs = reads.weighted_sum(handle, table.shape, slots, constant)
         return outputs, gradient
 

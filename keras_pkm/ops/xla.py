@@ -12,7 +12,7 @@ def refuse_xla(what: str) -> None:
     Args:
         what: The subject of the message: what cannot be compiled.
     """
-    if _is_compiled_by_xla(tf.compat.v1.get_default_graph()):
+    if is_compiled_by_xla():
         raise ValueError(
             f"{what} cannot be compiled by XLA. Received: a function, or a "
             "model, with jit_compile=True. Pass jit_compile=False, to "
@@ -20,7 +20,9 @@ def refuse_xla(what: str) -> None:
         )
 
 
-def _is_compiled_by_xla(graph: tf.Graph | None) -> bool:
+def is_compiled_by_xla() -> bool:
+    """Whether a function with `jit_compile=True` is being traced."""
+    graph = tf.compat.v1.get_default_graph()
     while graph is not None:
         context = graph._get_control_flow_context()
         while context is not None:

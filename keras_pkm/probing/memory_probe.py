@@ -116,8 +116,8 @@ class MemoryProbe:
                 generator, or a list of tuples. Several inputs are a dict, a
                 list, or a tuple in a tuple, `((x1, x2),)`. `x` may be texts,
                 such as a list of str, if the model is a task with a
-                preprocessor. Under `tf.distribute` the batch size must be a
-                multiple of the number of replicas.
+                preprocessor. Under `tf.distribute` each batch is divided among
+                the replicas.
             batch_size: optional int. The number of examples in a batch, if
                 `data` is arrays. Defaults to `None`: as in Keras, 32, or as
                 many as make `steps` batches.

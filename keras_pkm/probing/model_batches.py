@@ -213,19 +213,26 @@ class ModelBatches:
                 yield self._prepare(*self._unpack(batch))
 
     def _distributed(self) -> Iterator[Batch]:
-        """The same under `tf.distribute`, as Keras does it."""
+        """The same under `tf.distribute`: batches divided among replicas."""
         data = self._batches
-        if not isinstance(data, _DATASETS):
-            adapter = self._adapter or get_data_adapter(
-                keras.utils.pack_x_y_sample_weight(*self._unpack(batch))
+        datasets: Iterable[Any] = [data]
+        if isinstance(data, tf.data.Dataset):
+            datasets = [self._mapped(data)]
+        elif not isinstance(data, _DATASETS):
+            # One of each batch: Keras' adapter wants labels, and a last batch
+            # of the size of the others.
+            datasets = (
+                tf.data.Dataset.from_tensors(
+                    _without_none(*self._prepare(*self._unpack(batch)))
+                )
                 for batch in data
             )
-            data = adapter.get_tf_dataset()
-        if isinstance(data, tf.data.Dataset):
-            data = self._strategy.experimental_distribute_dataset(
-                self._mapped(data)
-            )
-        yield from map(_unpack, data)
+        for dataset in datasets:
+            if isinstance(dataset, tf.data.Dataset):
+                dataset = self._strategy.experimental_distribute_dataset(
+                    dataset
+                )
+            yield from map(_unpack, dataset)
 
     def _mapped(self, dataset: tf.data.Dataset) -> tf.data.Dataset:
         """Preprocesses the batches of a dataset, if they have to be."""
@@ -358,6 +365,13 @@ class _OverAndOver:
 def _unpack(batch: Any) -> Batch:
     x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(batch)
     return x, y, sample_weight
+
+
+def _without_none(x: Any, y: Any, sample_weight: Any) -> tuple[Any, ...]:
+    """A batch that a dataset can contain."""
+    if y is None:
+        return (x,)
+    return (x, y) if sample_weight is None else (x, y, sample_weight)
 
 
 def _inputs_of(model: keras.Model) -> dict[str, Any]:

@@ -16,6 +16,10 @@ from keras_pkm.probing.model_batches import Batch
 from keras_pkm.probing.model_batches import ModelBatches
 
 
+class NothingLearnedError(ValueError):
+    """No step of a pass over the batches has a gradient."""
+
+
 def make_teaching_step(
     model: keras.Model,
     variables: Sequence[keras.Variable],
@@ -127,9 +131,9 @@ def take_steps(
         The number of steps that were taken.
 
     Raises:
-        ValueError: there is no batch, a batch has no labels, batches that can
-            be read only once end before `steps`, or the gradients of all steps
-            are zero.
+        NothingLearnedError: the gradients of all steps are zero.
+        ValueError: there is no batch, a batch has no labels, or batches that
+            can be read only once end before `steps`.
     """
     largest: list[float] = []
     stream = _over_and_over(batches, steps, largest)
@@ -186,7 +190,7 @@ def _check_changes(largest: list[float]) -> None:
             stacklevel=4,
         )
         return
-    raise ValueError(
+    raise NothingLearnedError(
         "The gradient of a taught weight must not be zero at every step, or "
         f"nothing is learned. Received: {len(largest)} steps at which all "
         "gradients are zero. Likely causes: a memory that was just added by "

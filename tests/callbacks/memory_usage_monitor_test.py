@@ -167,6 +167,7 @@ def watched(model, x, y, data, **options):
     return logs["memory_1_top1_reads"]
 
 
+@pytest.mark.slow
 def test_data_is_what_evaluate_takes():
     x, y = fresh_rng().normal(size=(2, 8, 5, 6)).astype("float32")
     batches = [(x[:4], y[:4]), (x[4:], y[4:])]
@@ -204,6 +205,7 @@ def test_endless_and_empty_data_is_refused_before_training():
         np.testing.assert_array_equal(old, new)
 
 
+@pytest.mark.slow
 def test_texts_are_preprocessed_by_the_task():
     task = classifier()
     texts, labels = TEXTS[:8], np.array([0, 1] * 4)

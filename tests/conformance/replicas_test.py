@@ -10,6 +10,7 @@ from tests.conformance.training import train
 from tests.conformance.training import trained
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", IN_DEPTH)
 def test_two_replicas_train_as_one(name, mirrored):
     """Each has half of the batch; the weights stay the same on both."""

@@ -26,6 +26,8 @@ from tests.conformance.descriptors import make_model
 from tests.strategies import each_strategy
 from training.measuring.ablation import ablated_memory
 
+pytestmark = pytest.mark.slow
+
 MODEL = "PKMBertBackbone"
 
 

@@ -19,6 +19,7 @@ keras_tests = keras_test_case.TestCase()
 hub_tests = hub_test_case.TestCase()
 
 pytestmark = [
+    pytest.mark.slow,
     # They pass data sets and the default `shuffle=True` to `fit`.
     pytest.mark.filterwarnings("ignore:`shuffle=True` was passed"),
     # KerasHub's tests lag behind Keras.

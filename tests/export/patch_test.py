@@ -59,6 +59,7 @@ def assert_same(a, b):
         np.testing.assert_array_equal(value, b[name], err_msg=name)
 
 
+@pytest.mark.slow
 def test_a_patched_export_is_the_export_of_the_patched_run(
     exports, patched, tmp_path, capsys
 ):

@@ -13,6 +13,8 @@ from keras_pkm.optimizers import PKMAdam
 from tests.contracts import assert_close
 from tests.contracts import fixed_rng
 
+pytestmark = pytest.mark.slow
+
 
 @contextlib.contextmanager
 def check_numerics(_):

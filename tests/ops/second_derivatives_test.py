@@ -124,6 +124,7 @@ def check(kind, function, oracle, variables, implementation, graph):
         assert_close(one, other, 1e-5)
 
 
+@pytest.mark.slow
 @both
 @in_graph
 @pytest.mark.parametrize("kind", KINDS)
@@ -145,6 +146,7 @@ def test_embedding_bag(kind, implementation, graph):
     )
 
 
+@pytest.mark.slow
 @both
 @in_graph
 @pytest.mark.parametrize(

@@ -360,6 +360,7 @@ def test_texts_of_a_background(task):
     assert importance.num_batches == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [masked_lm, causal_lm])
 def test_texts_alone_for_language_models(make):
     task = make()
@@ -447,6 +448,7 @@ def test_a_model_of_texts():
     assert reads(model, ["a b", "b a"]) == 4
 
 
+@pytest.mark.slow
 def test_texts_on_two_devices(mirrored):
     with mirrored.scope():
         task = classifier()
@@ -455,6 +457,7 @@ def test_texts_on_two_devices(mirrored):
         assert reads(task, TEXT_FORMS[form](TEXTS)) == expected
 
 
+@pytest.mark.slow
 def test_forms_on_two_devices(mirrored):
     with mirrored.scope():
         model = make_model()

@@ -198,6 +198,7 @@ def components_of(model):
     }
 
 
+@pytest.mark.slow
 @each_strategy
 def test_all_replicas_get_the_rows(make_strategy, is_inside):
     strategy = make_strategy()

@@ -325,6 +325,7 @@ def test_slots_of_which_none_is_important_are_told():
         teacher.teach([(x, y)], 3)
 
 
+@pytest.mark.slow
 def test_texts():
     task = classifier()
     texts, labels = TEXTS[:8], [0, 1] * 4
@@ -352,6 +353,7 @@ def test_texts():
         MemoryTeacher(task).teach((texts, labels), 1)
 
 
+@pytest.mark.slow
 def test_texts_alone_teach_a_causal_language_model():
     task = causal_lm()
     # The probe that chooses slots gets what the preprocessor has made.
@@ -362,6 +364,7 @@ def test_texts_alone_teach_a_causal_language_model():
     assert 0 < teacher.make_patch().num_rows <= 2 * 9
 
 
+@pytest.mark.slow
 @each_strategy
 def test_teaches_under_any_strategy_of_one_device(make_strategy, is_inside):
     strategy = make_strategy()

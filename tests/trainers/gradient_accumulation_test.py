@@ -160,6 +160,7 @@ def same_weights(actual, expected):
         np.testing.assert_allclose(one, other, atol=1e-6, err_msg=one.path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "parts, weighted, eager",
     [
@@ -223,6 +224,7 @@ def test_train_on_batch(weights, eager):
     same_weights(*models)
 
 
+@pytest.mark.slow
 def test_generators_of_unknown_shape():
     x, y, _ = examples(19)
 
@@ -246,6 +248,7 @@ def test_generators_of_unknown_shape():
     same_weights(*models)
 
 
+@pytest.mark.slow
 @eager_and_graph
 def test_uneven_batches_of_replicas(eager, mirrored):
     """The last batch has three examples: two for one replica, one for two."""

@@ -89,6 +89,7 @@ def test_a_causal_model(text, here, tmp_path):
         assert ("ablated" in model["seeds"][0]) == (key != "plain")
 
 
+@pytest.mark.slow
 def test_a_file_of_facts(here, tmp_path):
     facts = tmp_path / "facts.tsv"
     towns = "Oslo Norway, Paris France, Rome Italy, Lima Peru, Riga Latvia"

@@ -160,6 +160,7 @@ def test_a_text_with_its_important_slots(run, tmp_path, capsys):
     ).read_bytes()
 
 
+@pytest.mark.slow
 def test_a_memory_too_small_to_choose_from(
     run, facts, tmp_path, capsys, caplog
 ):

@@ -12,6 +12,7 @@ from keras_pkm.runs.user_error import UserError
 from keras_pkm.runs.whole_files import new_directory
 from keras_pkm.teaching.memory_patch import MemoryPatch
 from keras_pkm.teaching.slot_importance import SlotImportance
+from keras_pkm.teaching.teaching_step import NothingLearnedError
 from training.loading.pretrained_model import load_language_model
 from training.teaching.background import choose_method
 from training.teaching.background import find_importance
@@ -89,22 +90,23 @@ def _teach(recipe, task, family, tokenizer):
             importance=importance,
             replayed=replayed,
         )
-        figures = teach(task, teacher, new=new, old=old, steps=recipe.steps)
-    patch = None
-    if method in OF_MEMORIES:
-        patch = teacher.make_patch()
-        if method == "slots" and any(figures["steps"]):
-            _check_changes(patch)
+        try:
+            figures = teach(task, teacher, new=new, old=old, steps=recipe.steps)
+        except NothingLearnedError as error:
+            raise _nothing_learned(method, error) from error
+    patch = teacher.make_patch() if method in OF_MEMORIES else None
     return TaughtModel(task, patch, {"method": method, **figures}, importance)
 
 
-def _check_changes(patch):
-    if not patch.num_rows:
-        raise UserError(
-            "--method slots found no slot to write into: all slots that the "
-            "new facts or text read are read by every batch of the background, "
-            "too; pass --method values, or a more varied --background"
-        )
+def _nothing_learned(method, error):
+    if method != "slots":
+        return UserError(f"--method {method} learned nothing: {error}")
+    return UserError(
+        "--method slots found no slot to write into: all slots that the new "
+        "facts or text read are read by every batch of the background, too, or "
+        "the memory's output is zero; pass --method values, or a more varied "
+        "--background"
+    )
 
 
 def _change(recipe, task, path):

@@ -55,6 +55,7 @@ def test_families(cls, sizes):
     assert len(encoder.variables_of(backbone)) == len(backbone.variables)
 
 
+@pytest.mark.slow
 @each_strategy
 def test_a_model_of_several_replicas_gives_the_same(make_strategy, is_inside):
     strategy = make_strategy()

@@ -99,6 +99,7 @@ def test_ids_are_those_of_transformers(number, texts):
         assert list(zip(*row)) == expected, text
 
 
+@pytest.mark.slow
 def test_almost_all_characters_are_those_of_transformers():
     """The others are newer than the tables of one of both."""
     characters = [

@@ -60,6 +60,7 @@ def test_a_sequence_is_exact_if_all_its_tokens_are_predicted():
     assert exact.tolist() == [False, True, False, True, False]
 
 
+@pytest.mark.slow
 def test_two_replicas_measure_what_one_does(mirrored):
     one = tiny_masked_lm(memory_layers=(1, 3))
     with mirrored.scope():

@@ -4,6 +4,7 @@ import math
 import unicodedata
 
 import numpy as np
+import pytest
 from hypothesis import HealthCheck
 from hypothesis import example
 from hypothesis import given
@@ -70,6 +71,7 @@ def pack(text, tokenizer, path):
     return documents, np.array(rows)
 
 
+@pytest.mark.slow
 @settings(
     max_examples=60,
     deadline=None,

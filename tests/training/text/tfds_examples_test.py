@@ -74,6 +74,7 @@ def assert_same_batches(one, other, count):
             )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", GLUE)
 def test_glue(name, tmp_path):
     task = GLUE[name]
