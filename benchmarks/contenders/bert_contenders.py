@@ -55,8 +55,7 @@ def masked_lm(
     if optimizer == "Adam":
         model.compile(keras.optimizers.Adam(1e-4))
     else:
-        pattern = {"memory_pattern": None} if block == "ffn" else {}
-        model.compile(keras_pkm.optimizers.PKMAdam(1e-4, **pattern))
+        model.compile(keras_pkm.optimizers.PKMAdam(1e-4))
     batch_of_examples = _examples(sizes, batch, length)
     return Case(
         {"train step": lambda: model.train_on_batch(*batch_of_examples)},

@@ -31,7 +31,7 @@ class FlatMemory(keras.layers.Layer):
             shape=(self.num_heads, self.num_slots, self.key_dim),
             initializer=keras.initializers.RandomUniform(-limit, limit),
         )
-        self.memory_values = self.add_weight(
+        self.values = self.add_weight(
             shape=(self.num_slots, width),
             initializer=keras.initializers.RandomNormal(stddev=width**-0.5),
         )
@@ -44,7 +44,7 @@ class FlatMemory(keras.layers.Layer):
         scores, slots = ops.top_k(scores, self.top_k)
         reads = (-1, self.num_heads * self.top_k)
         return embedding_bag(
-            self.memory_values,
+            self.values,
             ops.reshape(ops.cast(slots, "int32"), reads),
             ops.reshape(ops.softmax(scores), reads),
             implementation="fastest",

@@ -34,7 +34,7 @@ class PlainMemory(keras.layers.Layer):
                 -(half**-0.5), half**-0.5
             ),
         )
-        self.memory_values = self.add_weight(
+        self.values = self.add_weight(
             shape=(sizes.num_sub_keys**2, sizes.width),
             initializer=keras.initializers.RandomNormal(
                 stddev=sizes.width**-0.5
@@ -61,7 +61,7 @@ class PlainMemory(keras.layers.Layer):
         scores, best = ops.top_k(candidates, sizes.top_k)
         slots = ops.take_along_axis(slots, best, axis=-1)
         weights = ops.softmax(scores)
-        rows = ops.take(self.memory_values, slots, axis=0)
+        rows = ops.take(self.values, slots, axis=0)
         return ops.einsum("thk,thkw->tw", weights, rows)
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from export.graph.value_tables import ValueTable
+from keras_pkm.layers.memories import tables
 from keras_pkm.ops import portable_reads
 from keras_pkm.ops.replicas import components
 
@@ -42,10 +43,9 @@ class Encoder:
         memory_outputs = getattr(backbone, "memory_outputs", {})
         self.backbone = backbone
         self._values, self.tables = {}, {}
-        for number in memory_outputs:
-            layer = backbone.transformer_layers[number - 1]
+        for number, layer in tables(backbone).items():
             # A model made under `tf.distribute` has the same on each replica.
-            replicas = components(layer.product_key_memory.memory_values)
+            replicas = components(layer.values)
             table = ValueTable(replicas[0], dtype, (kept or {}).get(number))
             self.tables[number] = table
             self._values |= {id(values): table for values in replicas}

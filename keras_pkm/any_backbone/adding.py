@@ -1,7 +1,6 @@
 """Adds memories to a language model of KerasHub."""
 
 from collections.abc import Iterable
-from typing import Any
 
 import keras
 import keras_hub
@@ -9,13 +8,14 @@ import keras_hub
 from keras_pkm.any_backbone.families import KINDS
 from keras_pkm.any_backbone.families import backbone_class
 from keras_pkm.any_backbone.families import task_class
+from keras_pkm.layers.make_memory import MemoryTemplate
 from keras_pkm.ops.replicas import strategy_of
 
 
 def add_memory(
     model: keras_hub.models.Backbone | keras_hub.models.Task,
     memory_layers: Iterable[int],
-    memory: dict[str, Any] | None = None,
+    memory: MemoryTemplate = None,
     initial_scale: float = 0.0,
     memory_block: str = "serial",
 ) -> keras_hub.models.Backbone | keras_hub.models.Task:
@@ -40,10 +40,11 @@ def add_memory(
             trained or not.
         memory_layers: tuple of int. The Transformer blocks that get a memory,
             counted from 1.
-        memory: optional dict. Keyword arguments of
-            `keras_pkm.layers.ProductKeyMemory`. With `"serial"`, queries are
-            normalized by `"layer"` if it does not say otherwise. Defaults to
-            none.
+        memory: optional. A `keras_pkm.layers.Memory`, of which each block gets
+            a copy with weights of its own; the config of one; or a dict of
+            arguments of `keras_pkm.layers.ProductKeyMemory`. With `"serial"`,
+            queries are normalized by `"layer"` if such a dict does not say
+            otherwise. Defaults to none of these arguments.
         initial_scale: float. Initial factor of each serial memory's output.
             Defaults to `0`.
         memory_block: `"serial"` adds a memory behind each of the blocks.

@@ -8,11 +8,13 @@ import keras
 import keras_hub
 
 from keras_pkm.any_backbone.parallel_block import make_parallel_block
+from keras_pkm.layers.make_memory import MemoryTemplate
+from keras_pkm.layers.make_memory import memory_config
+from keras_pkm.layers.memories import memories
 from keras_pkm.layers.memory_block import MemoryBlock
 from keras_pkm.layers.memory_layers import check_memory_layers
 from keras_pkm.ops.arguments import finite
 from keras_pkm.ops.arguments import one_of
-from keras_pkm.ops.arguments import plain_values
 
 #: Where a memory can stand: behind a block, or inside it.
 MEMORY_BLOCKS = ("serial", "resm", "pkm")
@@ -36,10 +38,11 @@ class MemoryBackbone(keras_hub.models.Backbone):
     Args:
         backbone: `keras_hub.models.Backbone` with `transformer_layers`, plain.
         memory_layers: tuple of int. The blocks with a memory, counted from 1.
-        memory: optional dict. Keyword arguments of
-            `keras_pkm.layers.ProductKeyMemory`. With `"serial"`, queries are
-            normalized by `"layer"` if it does not say otherwise. Defaults to
-            none.
+        memory: optional. A `keras_pkm.layers.Memory`, of which each block gets
+            a copy with weights of its own; the config of one; or a dict of
+            arguments of `keras_pkm.layers.ProductKeyMemory`. With `"serial"`,
+            queries are normalized by `"layer"` if such a dict does not say
+            otherwise. Defaults to none of these arguments.
         initial_scale: float. Initial factor of each serial memory's output.
             With `0`, its default, the model starts exactly as the plain one.
         memory_block: `"serial"`, behind a block; `"resm"`, beside its
@@ -88,7 +91,7 @@ class MemoryBackbone(keras_hub.models.Backbone):
         self,
         backbone: keras_hub.models.Backbone,
         memory_layers: Iterable[int],
-        memory: dict[str, Any] | None = None,
+        memory: MemoryTemplate = None,
         initial_scale: float = 0.0,
         memory_block: str = "serial",
         dtype: str | keras.DTypePolicy | None = None,
@@ -141,7 +144,7 @@ class MemoryBackbone(keras_hub.models.Backbone):
 
         # === Config ===
         self.memory_layers = memory_layers
-        self.memory = plain_values(memory)
+        self.memory = memory_config(memory)
         self.initial_scale = initial_scale
         self.memory_block = memory_block
 
@@ -277,10 +280,7 @@ def _blocks(backbone: keras_hub.models.Backbone) -> list[keras.layers.Layer]:
             "`backbone` must have one layer for each of its blocks. Received: "
             f"a `{name}`, whose blocks share layers."
         )
-    if any(
-        getattr(block, "product_key_memory", None) is not None
-        for block in blocks
-    ):
+    if memories(backbone):
         raise ValueError(
             "`backbone` must have no memory yet. Received: a "
             f"`{name}` with one. Begin with its plain backbone, and name all "

@@ -1,10 +1,9 @@
 """A memory inside one of KerasHub's encoder layers, as in the paper."""
 
-from typing import Any
-
 import keras
 import keras_hub
 
+from keras_pkm.layers.make_memory import MemoryTemplate
 from keras_pkm.layers.pkm_transformer_encoder import PKMTransformerEncoder
 
 # The sublayers of `keras_hub.layers.TransformerEncoder`.
@@ -22,7 +21,7 @@ _SUBLAYERS = (
 def make_parallel_block(
     encoder: keras.layers.Layer,
     memory_block: str,
-    memory: dict[str, Any] | None,
+    memory: MemoryTemplate,
     name: str,
 ) -> PKMTransformerEncoder:
     """Returns an encoder layer with a memory beside its FFN, or instead of it.
@@ -32,8 +31,7 @@ def make_parallel_block(
     Args:
         encoder: built `keras_hub.layers.TransformerEncoder`.
         memory_block: `"resm"` or `"pkm"`.
-        memory: optional dict. Keyword arguments of
-            `keras_pkm.layers.ProductKeyMemory`.
+        memory: A memory, its config, or arguments of `ProductKeyMemory`.
         name: The name of the new layer.
 
     Raises:
@@ -48,8 +46,8 @@ def make_parallel_block(
             f'`{type(encoder).__name__}`. Use `memory_block="serial"`.'
         )
     config = {**encoder.get_config(), "name": name}
-    block = PKMTransformerEncoder.from_config(
-        {**config, "block": memory_block, "memory": memory}
+    block = PKMTransformerEncoder(
+        **{**config, "block": memory_block, "memory": memory}
     )
     for sublayer in _SUBLAYERS:
         # With a memory instead of the FFN, the FFN's layers are left out.

@@ -33,7 +33,7 @@ class SkippedSteps(keras.callbacks.Callback):
 
     >>> model = keras.Sequential([keras.layers.Dense(1)])
     >>> model.compile(
-    ...     keras_pkm.optimizers.PKMAdam(memory_pattern=None), loss="mse"
+    ...     keras_pkm.optimizers.PKMAdam(), loss="mse"
     ... )
     >>> inputs = np.ones((8, 2))
     >>> inputs[0] = np.nan

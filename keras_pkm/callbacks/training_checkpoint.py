@@ -80,7 +80,7 @@ class TrainingCheckpoint(keras.callbacks.Callback):
     ...     model = keras.Sequential([keras.layers.Dropout(0.5)])
     ...     model.add(keras.layers.Dense(1))
     ...     model.build((None, 4))
-    ...     model.compile(keras_pkm.optimizers.PKMAdam(memory_pattern=None),
+    ...     model.compile(keras_pkm.optimizers.PKMAdam(),
     ...                   loss="mse")
     ...     checkpoint.restore(model)
     ...     batches = tf.data.Dataset.range(checkpoint.step, steps).map(

@@ -1,12 +1,13 @@
 """Combines the padding mask and the caller's mask for self-attention."""
 
-import tensorflow as tf
 from keras import ops
+
+from keras_pkm.ops.tensors import Tensor
 
 
 def merge_masks(
-    padding_mask: tf.Tensor | None, attention_mask: tf.Tensor | None
-) -> tf.Tensor | None:
+    padding_mask: Tensor | None, attention_mask: Tensor | None
+) -> Tensor | None:
     """Returns the mask of positions that both masks allow.
 
     Its shape is `(batch, 1 or length, length)`; `None` if both are `None`.

@@ -9,6 +9,7 @@ from keras import ops
 from keras_pkm.ops.arguments import finite
 from keras_pkm.ops.arguments import fraction
 from keras_pkm.ops.replicas import sum_over_replicas
+from keras_pkm.ops.tensors import Tensor
 
 
 @keras.saving.register_keras_serializable("keras_pkm")
@@ -71,10 +72,10 @@ class MaskedBatchNormalization(keras.layers.BatchNormalization):
 
     def call(
         self,
-        inputs: tf.Tensor,
+        inputs: Tensor,
         training: bool | None = None,
-        mask: tf.Tensor | None = None,
-    ) -> tf.Tensor:
+        mask: Tensor | None = None,
+    ) -> Tensor:
         inputs = ops.cast(inputs, "float32")
         if training and self.trainable:
             mean, variance, count = self._masked_moments(inputs, mask)
@@ -101,8 +102,8 @@ class MaskedBatchNormalization(keras.layers.BatchNormalization):
         return keras.KerasTensor(inputs.shape, dtype="float32")
 
     def _masked_moments(
-        self, inputs: tf.Tensor, mask: tf.Tensor | None
-    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        self, inputs: Tensor, mask: Tensor | None
+    ) -> tuple[Tensor, Tensor, Tensor]:
         """Mean and variance of each channel, and the number of tokens.
 
         One pass over the inputs and one all-reduce suffice. The sums are taken
@@ -134,7 +135,7 @@ class MaskedBatchNormalization(keras.layers.BatchNormalization):
         return mean + shift, variance, count
 
     def _update_moving_statistics(
-        self, mean: tf.Tensor, variance: tf.Tensor, count: tf.Tensor
+        self, mean: Tensor, variance: Tensor, count: Tensor
     ) -> None:
         usable = tf.reduce_all(
             tf.math.is_finite(mean) & tf.math.is_finite(variance)

@@ -5,12 +5,13 @@ from collections.abc import Callable
 from typing import Any
 
 import keras
-import tensorflow as tf
 from keras import ops
 
-from keras_pkm.layers.product_key_memory import ProductKeyMemory
+from keras_pkm.layers.make_memory import MemoryTemplate
+from keras_pkm.layers.make_memory import make_memory
+from keras_pkm.layers.make_memory import memory_config
 from keras_pkm.ops.arguments import finite
-from keras_pkm.ops.arguments import plain_values
+from keras_pkm.ops.tensors import Tensor
 
 # What a block is asked besides its own arguments.
 _OWN = {"training": None, "return_memory_access": False}
@@ -23,7 +24,7 @@ class MemoryBlock(keras.layers.Layer):
 
     With y = block(x), it computes
 
-        y + scale · PKM(norm(y))
+        y + scale · memory(norm(y))
 
     where the scale is a trained vector, of one number for each channel, and
     norm a layer normalization. With a scale of zero, its default at first, the
@@ -35,10 +36,12 @@ class MemoryBlock(keras.layers.Layer):
         block: built `keras.layers.Layer`, such as
             `keras_hub.layers.TransformerDecoder`. It stays the same layer,
             with its weights.
-        memory: optional dict. Keyword arguments of
-            `keras_pkm.layers.ProductKeyMemory`. Queries are normalized by
-            `"layer"` if it does not say otherwise: statistics of a batch would
-            tell a causal model of later tokens. Defaults to none.
+        memory: optional. A `keras_pkm.layers.Memory`, of which the layer gets
+            a copy with weights of its own; the config of one; or a dict of
+            arguments of `keras_pkm.layers.ProductKeyMemory`, whose queries are
+            normalized by `"layer"` if it does not say otherwise: statistics of
+            a batch would tell a causal model of later tokens. Defaults to
+            none of these arguments.
         initial_scale: float. Of all channels. Defaults to `0`.
         **kwargs: further arguments of `keras.layers.Layer`. The dtype policy
             is the block's if none is given.
@@ -50,7 +53,7 @@ class MemoryBlock(keras.layers.Layer):
         training: bool. Whether dropout and batch norms act as in training.
         return_memory_access: bool. Whether to return a tuple of what the block
             returns and the memory access `(slots, weights)`, see
-            `keras_pkm.layers.ProductKeyMemory`. Defaults to `False`.
+            `keras_pkm.layers.Memory`. Defaults to `False`.
 
     Example:
 
@@ -72,7 +75,7 @@ class MemoryBlock(keras.layers.Layer):
     def __init__(
         self,
         block: keras.layers.Layer,
-        memory: dict[str, Any] | None = None,
+        memory: MemoryTemplate = None,
         initial_scale: float = 0.0,
         **kwargs: Any,
     ):
@@ -81,13 +84,12 @@ class MemoryBlock(keras.layers.Layer):
         kwargs.setdefault("dtype", block.dtype_policy)
         super().__init__(**kwargs)
         self.block = block
-        self.memory = {"query_normalization": "layer", **plain_values(memory)}
         self.initial_scale = finite("initial_scale", initial_scale)
         self.normalization = keras.layers.LayerNormalization(
             dtype=self.dtype_policy, name="normalization"
         )
-        self.product_key_memory = ProductKeyMemory(
-            **self.memory, dtype=self.dtype_policy, name="product_key_memory"
+        self.memory = make_memory(
+            memory, self.dtype_policy, query_normalization="layer"
         )
         self.supports_masking = True
         # That of the memory.
@@ -95,7 +97,7 @@ class MemoryBlock(keras.layers.Layer):
 
     def build(self, inputs_shape: tuple[int | None, ...]) -> None:
         self.normalization.build(inputs_shape)
-        self.product_key_memory.build(inputs_shape)
+        self.memory.build(inputs_shape)
         self.scale = self.add_weight(
             shape=(inputs_shape[-1],),
             initializer=keras.initializers.Constant(self.initial_scale),
@@ -114,9 +116,9 @@ class MemoryBlock(keras.layers.Layer):
         y, *others = _parts(outputs, self.block)
         if others and training:
             self._check_decoding()
-        read, access = self.product_key_memory(
+        read, access = self.memory(
             self.normalization(y),
-            padding_mask=self._padding_mask(y, args, kwargs),
+            mask=self._padding_mask(y, args, kwargs),
             training=training,
             return_memory_access=True,
         )
@@ -126,7 +128,10 @@ class MemoryBlock(keras.layers.Layer):
         return (outputs, access) if return_memory_access else outputs
 
     def _check_decoding(self) -> None:
-        if self.memory["query_normalization"] == "batch":
+        if any(
+            isinstance(layer, keras.layers.BatchNormalization)
+            for layer in self.memory._flatten_layers()
+        ):
             raise ValueError(
                 "`training` must be false where a cache is used, because the "
                 "queries of the memory are normalized by batch: each token "
@@ -135,8 +140,8 @@ class MemoryBlock(keras.layers.Layer):
             )
 
     def _padding_mask(
-        self, y: tf.Tensor, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> tf.Tensor | None:
+        self, y: Tensor, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Tensor | None:
         """The mask among the block's arguments, if it is one of its outputs."""
         signature = inspect.signature(self.block.call)
         given = signature.bind(*args, **kwargs).arguments
@@ -158,7 +163,7 @@ class MemoryBlock(keras.layers.Layer):
         y, *_ = _parts(outputs, self.block)
         if not return_memory_access:
             return outputs
-        _, access = self.product_key_memory.compute_output_spec(
+        _, access = self.memory.compute_output_spec(
             y, return_memory_access=True
         )
         return outputs, access
@@ -170,7 +175,7 @@ class MemoryBlock(keras.layers.Layer):
         return {
             **super().get_config(),
             "block": keras.saving.serialize_keras_object(self.block),
-            "memory": dict(self.memory),
+            "memory": memory_config(self.memory),
             "initial_scale": self.initial_scale,
         }
 

@@ -8,12 +8,13 @@ from typing import Any
 from typing import TypeAlias
 
 import keras
-import tensorflow as tf
+
+from keras_pkm.ops.tensors import Tensor
 
 #: Takes a memory, its slots and weights of shape `(tokens, num_heads, top_k)`,
 #: and a mask of shape `(tokens,)`, false at padding, or `None`.
 Observer: TypeAlias = Callable[
-    [keras.layers.Layer, tf.Tensor, tf.Tensor, tf.Tensor | None], Any
+    [keras.layers.Layer, Tensor, Tensor, Tensor | None], Any
 ]
 # A variable of the context, since replicas are computed in threads.
 _observer: contextvars.ContextVar[Observer | None] = contextvars.ContextVar(
@@ -39,9 +40,9 @@ def observe_memories(observer: Observer) -> Iterator[None]:
 
 def report_read(
     memory: keras.layers.Layer,
-    slots: tf.Tensor,
-    weights: tf.Tensor,
-    mask: tf.Tensor | None,
+    slots: Tensor,
+    weights: Tensor,
+    mask: Tensor | None,
 ) -> None:
     """Passes a read of a memory to the observer, if there is one."""
     observer = _observer.get()

@@ -4,15 +4,16 @@ from typing import Any
 
 import keras
 import keras_hub
-import tensorflow as tf
 
 from keras_pkm.layers.attention_mask import merge_masks
 from keras_pkm.layers.fresh_initializer import fresh_initializer
-from keras_pkm.layers.product_key_memory import ProductKeyMemory
+from keras_pkm.layers.make_memory import MemoryTemplate
+from keras_pkm.layers.make_memory import make_memory
+from keras_pkm.layers.make_memory import memory_config
 from keras_pkm.ops.arguments import finite
 from keras_pkm.ops.arguments import fraction
-from keras_pkm.ops.arguments import plain_values
 from keras_pkm.ops.arguments import positive_int
+from keras_pkm.ops.tensors import Tensor
 
 #: (α, β) of x' = LN(x + α·FFN(x) + β·PKM(x)).
 BLOCKS = {"ffn": (1, 0), "pkm": (0, 1), "resm": (1, 1)}
@@ -27,7 +28,7 @@ class PKMTransformerEncoder(keras_hub.layers.TransformerEncoder):
         x' = LN(x + α·FFN(x) + β·PKM(x))
 
     with (α, β) = (1, 0) for the block `"ffn"`, the plain encoder; (0, 1) for
-    `"pkm"`, which replaces the feed-forward network by a product-key memory;
+    `"pkm"`, which replaces the feed-forward network by a memory;
     and (1, 1) for `"resm"` (residual memory), which adds the memory beside it.
     There is one layer normalization; memory and FFN read the same x; and the
     FFN's dropout applies to the FFN alone. `"ffn"` equals
@@ -38,9 +39,10 @@ class PKMTransformerEncoder(keras_hub.layers.TransformerEncoder):
         intermediate_dim: int. Width of the feed-forward network.
         num_heads: int. Attention heads.
         block: `"ffn"`, `"pkm"` or `"resm"`. Defaults to `"ffn"`.
-        memory: optional dict. Keyword arguments of
-            `keras_pkm.layers.ProductKeyMemory`. Defaults to that layer's
-            defaults.
+        memory: optional. A `keras_pkm.layers.Memory`, of which the layer gets
+            a copy with weights of its own; the config of one; or a dict of
+            arguments of `keras_pkm.layers.ProductKeyMemory`. Defaults to that
+            layer's defaults.
         **kwargs: further arguments of
             `keras_hub.layers.TransformerEncoder`: `dropout`, `activation`,
             `layer_norm_epsilon`, `kernel_initializer`, `bias_initializer`,
@@ -55,7 +57,7 @@ class PKMTransformerEncoder(keras_hub.layers.TransformerEncoder):
         return_attention_scores: bool. Whether to return the attention scores,
             too. Defaults to `False`.
         return_memory_access: bool. Whether to return the memory access
-            `(slots, weights)`, too, see `keras_pkm.layers.ProductKeyMemory`.
+            `(slots, weights)`, too, see `keras_pkm.layers.Memory`.
             Not for the block `"ffn"`. Defaults to `False`.
 
     Returns:
@@ -83,7 +85,7 @@ class PKMTransformerEncoder(keras_hub.layers.TransformerEncoder):
         intermediate_dim: int,
         num_heads: int,
         block: str = "ffn",
-        memory: dict[str, Any] | None = None,
+        memory: MemoryTemplate = None,
         **kwargs: Any,
     ):
         kwargs["dropout"] = fraction("dropout", kwargs.get("dropout", 0))
@@ -102,22 +104,13 @@ class PKMTransformerEncoder(keras_hub.layers.TransformerEncoder):
                 f"Received: block={block!r}."
             )
         self.block = block
-        self.memory = plain_values(memory)
-        self.product_key_memory: ProductKeyMemory | None = None
-        if self._uses_memory:
-            self.product_key_memory = ProductKeyMemory(
-                **self.memory,
-                dtype=self.dtype_policy,
-                name="product_key_memory",
-            )
+        self.memory = None
+        if BLOCKS[block][1]:
+            self.memory = make_memory(memory, self.dtype_policy)
 
     @property
     def _uses_ffn(self) -> bool:
         return BLOCKS[self.block][0] == 1
-
-    @property
-    def _uses_memory(self) -> bool:
-        return BLOCKS[self.block][1] == 1
 
     def build(self, inputs_shape: tuple[int | None, ...]) -> None:
         dim = inputs_shape[-1]
@@ -130,8 +123,8 @@ class PKMTransformerEncoder(keras_hub.layers.TransformerEncoder):
         # A plain encoder's sublayers may be there already, to be shared.
         if not hasattr(self, "_self_attention_layer"):
             self._build_sublayers(inputs_shape, dim)
-        if self.product_key_memory is not None:
-            self.product_key_memory.build(inputs_shape)
+        if self.memory is not None:
+            self.memory.build(inputs_shape)
         self.built = True
 
     def _build_sublayers(self, shape: tuple[int | None, ...], dim: int) -> None:
@@ -194,14 +187,14 @@ class PKMTransformerEncoder(keras_hub.layers.TransformerEncoder):
 
     def call(
         self,
-        inputs: tf.Tensor,
-        padding_mask: tf.Tensor | None = None,
-        attention_mask: tf.Tensor | None = None,
+        inputs: Tensor,
+        padding_mask: Tensor | None = None,
+        attention_mask: Tensor | None = None,
         training: bool | None = None,
         return_attention_scores: bool = False,
         return_memory_access: bool = False,
-        mask: tf.Tensor | None = None,
-    ) -> tf.Tensor | tuple[Any, ...]:
+        mask: Tensor | None = None,
+    ) -> Tensor | tuple[Any, ...]:
         self._check_access_request(return_memory_access)
         if padding_mask is None:
             padding_mask = mask
@@ -219,14 +212,14 @@ class PKMTransformerEncoder(keras_hub.layers.TransformerEncoder):
         updates = []
         if self._uses_ffn:
             updates.append(self._feedforward(x, training))
-        if self.product_key_memory is not None:
-            memory, memory_access = self.product_key_memory(
+        if self.memory is not None:
+            read, memory_access = self.memory(
                 x,
                 mask=padding_mask,
                 training=training,
                 return_memory_access=True,
             )
-            updates.append(memory)
+            updates.append(read)
         x = sum(updates, residual)
         if not self.normalize_first:
             x = self._feedforward_layer_norm(x)
@@ -240,11 +233,11 @@ class PKMTransformerEncoder(keras_hub.layers.TransformerEncoder):
 
     def _attend(
         self,
-        inputs: tf.Tensor,
-        mask: tf.Tensor | None,
+        inputs: Tensor,
+        mask: Tensor | None,
         training: bool | None,
         return_attention_scores: bool,
-    ) -> tuple[tf.Tensor, tf.Tensor | None]:
+    ) -> tuple[Tensor, Tensor | None]:
         x = inputs
         if self.normalize_first:
             x = self._self_attention_layer_norm(x)
@@ -262,7 +255,7 @@ class PKMTransformerEncoder(keras_hub.layers.TransformerEncoder):
             x = self._self_attention_layer_norm(x)
         return x, scores
 
-    def _feedforward(self, x: tf.Tensor, training: bool | None) -> tf.Tensor:
+    def _feedforward(self, x: Tensor, training: bool | None) -> Tensor:
         x = self._feedforward_intermediate_dense(x)
         x = self._feedforward_output_dense(x)
         return self._feedforward_dropout(x, training=training)
@@ -288,15 +281,15 @@ class PKMTransformerEncoder(keras_hub.layers.TransformerEncoder):
                     dtype=self.compute_dtype,
                 )
             )
-        if return_memory_access and self.product_key_memory is not None:
-            _, access = self.product_key_memory.compute_output_spec(
+        if return_memory_access and self.memory is not None:
+            _, access = self.memory.compute_output_spec(
                 x, return_memory_access=True
             )
             outputs.append(access)
         return tuple(outputs) if len(outputs) > 1 else x
 
     def _check_access_request(self, return_memory_access: bool) -> None:
-        if return_memory_access and not self._uses_memory:
+        if return_memory_access and self.memory is None:
             raise ValueError(
                 "`return_memory_access=True` needs a memory. Received: "
                 f"block={self.block!r}. Use block='pkm' or block='resm'."
@@ -304,4 +297,5 @@ class PKMTransformerEncoder(keras_hub.layers.TransformerEncoder):
 
     def get_config(self) -> dict[str, Any]:
         config = super().get_config()
-        return {**config, "block": self.block, "memory": dict(self.memory)}
+        memory = self.memory and memory_config(self.memory)
+        return {**config, "block": self.block, "memory": memory}

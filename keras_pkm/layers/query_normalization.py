@@ -1,10 +1,10 @@
 """The normalization of a memory's queries, chosen by name."""
 
 import keras
-import tensorflow as tf
 from keras import ops
 
 from keras_pkm.layers.masked_batch_normalization import MaskedBatchNormalization
+from keras_pkm.ops.tensors import Tensor
 
 
 def make_query_normalization(name: str | None) -> keras.layers.Layer | None:
@@ -42,11 +42,11 @@ def build_query_normalization(
 
 def normalize_queries(
     layer: keras.layers.Layer | None,
-    queries: tf.Tensor,
+    queries: Tensor,
     num_heads: int,
-    mask: tf.Tensor | None,
+    mask: Tensor | None,
     training: bool | None,
-) -> tf.Tensor:
+) -> Tensor:
     """Normalizes queries.
 
     Args:

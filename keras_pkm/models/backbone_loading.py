@@ -10,6 +10,7 @@ from typing import Self
 import keras
 import keras_hub
 
+from keras_pkm.layers.make_memory import MemoryTemplate
 from keras_pkm.models.checkpoint_readers import open_checkpoint
 from keras_pkm.models.warm_start import copy_matching_weights
 
@@ -33,7 +34,7 @@ class BackboneLoading(keras_hub.models.Backbone):
         backbone: keras_hub.models.Backbone,
         memory_layers: Iterable[int],
         memory_block: str = "resm",
-        memory: dict[str, Any] | None = None,
+        memory: MemoryTemplate = None,
         dtype: str | keras.DTypePolicy | None = None,
         **kwargs: Any,
     ) -> Self:

@@ -6,6 +6,8 @@ from typing import Any
 import keras
 import keras_hub
 
+from keras_pkm.layers.make_memory import MemoryTemplate
+from keras_pkm.layers.make_memory import memory_config
 from keras_pkm.layers.memory_layers import check_memory_layers
 from keras_pkm.layers.pkm_transformer_encoder import BLOCKS
 from keras_pkm.layers.pkm_transformer_encoder import PKMTransformerEncoder
@@ -13,7 +15,6 @@ from keras_pkm.models.activations import ACTIVATIONS
 from keras_pkm.models.backbone_loading import BackboneLoading
 from keras_pkm.ops.arguments import finite_or_none
 from keras_pkm.ops.arguments import fraction
-from keras_pkm.ops.arguments import plain_values
 from keras_pkm.ops.arguments import positive_int
 
 
@@ -55,7 +56,7 @@ class PKMBackbone(BackboneLoading):
         layer_norm_epsilon: float | None = None,
         memory_layers: Iterable[int] = (),
         memory_block: str = "resm",
-        memory: dict[str, Any] | None = None,
+        memory: MemoryTemplate = None,
         dtype: str | keras.DTypePolicy | None = None,
         **kwargs: Any,
     ):
@@ -92,7 +93,7 @@ class PKMBackbone(BackboneLoading):
         )
         self.memory_layers = memory_layers
         self.memory_block = memory_block
-        self.memory = plain_values(memory)
+        self.memory = memory_config(memory)
 
         # === Functional Model ===
         inputs = {
@@ -116,7 +117,7 @@ class PKMBackbone(BackboneLoading):
             for i in range(num_layers)
         ]
         for layer in self.transformer_layers:
-            has_memory = layer.product_key_memory is not None
+            has_memory = layer.memory is not None
             x = layer(
                 x,
                 padding_mask=inputs["padding_mask"],
@@ -190,7 +191,7 @@ class PKMBackbone(BackboneLoading):
         """
         outputs = {}
         for number, layer in enumerate(self.transformer_layers, start=1):
-            if layer.product_key_memory is not None:
+            if layer.memory is not None:
                 _, slots, weights = layer.output
                 outputs[number] = (slots, weights)
         return outputs

@@ -6,6 +6,7 @@ from typing import Any
 import keras
 import keras_hub
 
+from keras_pkm.layers.make_memory import MemoryTemplate
 from keras_pkm.models.pkm_backbone import PKMBackbone
 from keras_pkm.models.pkm_backbone import initializer
 from keras_pkm.ops.arguments import positive_int
@@ -42,9 +43,10 @@ class PKMBertBackbone(PKMBackbone):
         memory_block: `"resm"` to add the memory beside the feed-forward
             network, `"pkm"` to replace the network by the memory, `"ffn"` for
             no memory at all. Defaults to `"resm"`.
-        memory: optional dict. Keyword arguments of
-            `keras_pkm.layers.ProductKeyMemory`. Defaults to that layer's
-            defaults, the paper's sizes.
+        memory: optional. A `keras_pkm.layers.Memory`, of which each layer gets
+            a copy with weights of its own; the config of one; or a dict of
+            arguments of `keras_pkm.layers.ProductKeyMemory`. Defaults to that
+            layer's defaults, the paper's sizes.
         dtype: optional dtype or `keras.DTypePolicy` of all layers.
 
     Example:
@@ -99,7 +101,7 @@ class PKMBertBackbone(PKMBackbone):
         num_segments: int = 2,
         memory_layers: Iterable[int] = (),
         memory_block: str = "resm",
-        memory: dict[str, Any] | None = None,
+        memory: MemoryTemplate = None,
         dtype: str | keras.DTypePolicy | None = None,
         **kwargs: Any,
     ):

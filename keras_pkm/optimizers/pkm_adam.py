@@ -32,17 +32,16 @@ from keras_pkm.optimizers.row_update import replica_component
 from keras_pkm.optimizers.row_update import update_read_rows
 from keras_pkm.optimizers.unsupported import UNSUPPORTED
 from keras_pkm.optimizers.unsupported import refuse
-from keras_pkm.optimizers.variable_groups import check_pattern
 from keras_pkm.optimizers.variable_groups import group_variables
 
 
 @keras.saving.register_keras_serializable("keras_pkm")
 class PKMAdam(keras.optimizers.Adam):
-    """Adam that trains the values of product-key memories row by row.
+    """Adam that trains the values of memories row by row.
 
-    All variables but the value tables follow `keras.optimizers.Adam`. The value
-    tables have their own learning rate, and a step updates only the rows that
-    the batch read:
+    All variables but the value tables, which `keras_pkm.layers.ValueTable`
+    marks, follow `keras.optimizers.Adam`. The value tables have their own
+    learning rate, and a step updates only the rows that the batch read:
 
         m[rows] ← β₁ m[rows] + (1 - β₁) g
         v[rows] ← β₂ v[rows] + (1 - β₂) g²
@@ -73,11 +72,6 @@ class PKMAdam(keras.optimizers.Adam):
         clipvalue: optional float. Clips each entry of the gradients.
         global_clipnorm: optional float. Clips the norm of all gradients
             together.
-        memory_pattern: str or `None`. Regular expression that is found in the
-            paths of the value tables. It is an error if it matches no
-            trainable variable; pass `None` for models without memory or with
-            frozen values. Defaults to a pattern that matches the values of
-            `keras_pkm.layers.ProductKeyMemory`.
         reduction: `"sparse"` or `"dense"`. How the value tables' gradients are
             summed over replicas: `"sparse"` sends the rows that each replica
             read; `"dense"` sends the whole table, which is less if all replicas
@@ -118,7 +112,6 @@ class PKMAdam(keras.optimizers.Adam):
         clipnorm: float | None = None,
         clipvalue: float | None = None,
         global_clipnorm: float | None = None,
-        memory_pattern: str | None = r"(^|/)memory_values$",
         reduction: str = "sparse",
         memory_rule: str = "adam",
         only_chosen_slots: bool = False,
@@ -139,7 +132,6 @@ class PKMAdam(keras.optimizers.Adam):
             ),
             name=name,
         )
-        self.memory_pattern = check_pattern(memory_pattern)
         self.reduction = one_of("reduction", reduction, ("sparse", "dense"))
         self.memory_rule = one_of("memory_rule", memory_rule, RULES)
         self._not_decayed: tuple[Any, Any] = ((), None)
@@ -174,9 +166,7 @@ class PKMAdam(keras.optimizers.Adam):
     def build(self, variables: Sequence[keras.Variable]) -> None:
         if self.built:
             return
-        groups = group_variables(
-            variables, self.memory_pattern, self.weight_decay is not None
-        )
+        groups = group_variables(variables, self.weight_decay is not None)
         self._memory_keys = {self._var_key(v) for v in groups["memory"]}
         var_list, var_names = self._not_decayed
         super().exclude_from_weight_decay(
@@ -195,7 +185,7 @@ class PKMAdam(keras.optimizers.Adam):
         """Chooses the slots of a memory to train, replacing earlier choices.
 
         Args:
-            values: the value table, `memory.memory_values`.
+            values: the values of a table, `memory.table.values`.
             slots: integers, the slots' numbers.
         """
         key = self._var_key(values)
@@ -305,7 +295,6 @@ class PKMAdam(keras.optimizers.Adam):
         return {
             **config,
             "memory_learning_rate": serialize_rate(rate),
-            "memory_pattern": self.memory_pattern,
             "reduction": self.reduction,
             "memory_rule": self.memory_rule,
             "only_chosen_slots": self.only_chosen_slots,

@@ -8,6 +8,8 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from keras_pkm.layers.memories import memories
+
 
 @dataclasses.dataclass(frozen=True)
 class MemoryAccess:
@@ -40,10 +42,8 @@ def read_backbone(
     """
     model = keras.Model(backbone.inputs, backbone.memory_outputs)
     num_slots = {
-        number: backbone.transformer_layers[
-            number - 1
-        ].product_key_memory.num_slots
-        for number in backbone.memory_outputs
+        number: memory.num_slots
+        for number, memory in memories(backbone).items()
     }
 
     @tf.function(reduce_retracing=True)

@@ -5,10 +5,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import keras
+import keras_hub
 import numpy as np
 import tensorflow as tf
 
-from keras_pkm.layers.find_memories import find_memories
+from keras_pkm.layers.memories import memories
 from keras_pkm.layers.memory_observer import observe_memories
 from keras_pkm.ops.implementation import fastest_by_default
 from keras_pkm.ops.replicas import strategy_of
@@ -21,9 +22,9 @@ class MemoryProbe:
     """Runs a model over data and measures the use of each memory.
 
     Args:
-        model: any Keras model with `keras_pkm.layers.ProductKeyMemory` layers,
-            such as `keras_pkm.models.PKMBertBackbone`, or a task. A task with
-            a preprocessor takes texts.
+        model: any Keras model with memories, such as
+            `keras_pkm.models.PKMBertBackbone`, or a task. A task with a
+            preprocessor takes texts.
 
     Raises:
         ValueError: the model has no memory, or the scope of a `tf.distribute`
@@ -53,17 +54,20 @@ class MemoryProbe:
 
     def __init__(self, model: keras.Model):
         self.model = model
-        self._memories = find_memories(model)
+        self._memories = memories(model)
         if not self._memories:
             raise ValueError(
                 "`model` must have a memory to measure. Received: a "
                 f"`{type(model).__name__}` without one."
             )
         self._strategy = strategy_of(model)
-        # Layers above the last memory need not be computed.
-        self._backbone = getattr(model, "backbone", model)
-        outputs = getattr(self._backbone, "memory_outputs", None)
-        self._accesses = outputs and keras.Model(self._backbone.inputs, outputs)
+        self._accesses = None
+        if isinstance(model, keras_hub.models.Backbone | keras_hub.models.Task):
+            # Layers above the last memory need not be computed.
+            self._backbone = getattr(model, "backbone", model)
+            outputs = getattr(self._backbone, "memory_outputs", {})
+            if set(outputs) == set(self._memories):
+                self._accesses = keras.Model(self._backbone.inputs, outputs)
         with self._strategy.scope():
             self._usage = UsageCounter.of_model(model)
         self._step = tf.function(
@@ -83,8 +87,8 @@ class MemoryProbe:
                     inputs, keras.tree.flatten(features)
                 )
             features = {name: features[name] for name in inputs}
-            memories = self._accesses(features, training=False)
-            self._usage.update(memories, features.get("padding_mask"))
+            accesses = self._accesses(features, training=False)
+            self._usage.update(accesses, features.get("padding_mask"))
             return
         numbers = {id(memory): n for n, memory in self._memories.items()}
 
@@ -128,8 +132,8 @@ class MemoryProbe:
         Returns:
             A dict, from the number of the layer, counted from 1, to a dict of
             the figures of `keras_pkm.metrics.MemoryUsage`, as Python numbers.
-            In models other than those of `keras_pkm.models` the memories
-            themselves are counted.
+            Memories that do not stand in a Transformer block are numbered
+            after these.
 
         Raises:
             ValueError: `data` is none of these, is empty, has fewer batches

@@ -4,11 +4,12 @@ from collections.abc import Mapping
 
 import keras
 import numpy as np
-import tensorflow as tf
 
-from keras_pkm.layers.find_memories import find_memories
+from keras_pkm.layers.memories import memories
 from keras_pkm.metrics.memory_usage import MemoryUsage
 from keras_pkm.metrics.numbers import result_numbers
+from keras_pkm.ops.tensors import MemoryAccess
+from keras_pkm.ops.tensors import Tensor
 
 
 class UsageCounter:
@@ -35,23 +36,23 @@ class UsageCounter:
         return cls(
             {
                 number: memory.num_slots
-                for number, memory in find_memories(model).items()
+                for number, memory in memories(model).items()
             }
         )
 
     def update(
         self,
-        memories: Mapping[int, tuple[tf.Tensor, tf.Tensor]],
-        is_token: tf.Tensor | None,
+        accesses: Mapping[int, MemoryAccess],
+        is_token: Tensor | None,
     ) -> None:
         """Counts the reads of a batch.
 
         Args:
-            memories: Slots and weights of memories, by the number of the
+            accesses: Slots and weights of memories, by the number of the
                 layer, of shape `(..., num_heads, top_k)`.
             is_token: `(...)`, 0 or false at padding; `None` if there is none.
         """
-        for number, (slots, weights) in memories.items():
+        for number, (slots, weights) in accesses.items():
             self._metrics[number].update_state(slots, weights, is_token)
 
     def reset(self) -> None:

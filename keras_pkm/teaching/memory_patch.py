@@ -12,7 +12,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from keras_pkm.layers.find_memories import find_memories
+from keras_pkm.layers.memories import tables
 from keras_pkm.ops.replicas import components
 from keras_pkm.teaching.patch_file import read_patch
 from keras_pkm.teaching.patch_file import write_patch
@@ -32,9 +32,10 @@ class MemoryPatch:
     replaces them on all of these.
 
     Attributes:
-        memories: dict. `RowChanges` of each memory that has been changed, by
-            the memory's number, as `keras_pkm.models.MemoryProbe` counts them.
-        num_slots: dict. The number of slots of each memory.
+        memories: dict. `RowChanges` of each table that has been changed, by
+            the number of the memory that reads it, the lowest if several do,
+            as `keras_pkm.models.MemoryProbe` counts them.
+        num_slots: dict. The number of slots of each table, likewise.
         other_weights: str. The SHA-256 sum of all weights of the model except
             the value tables.
 
@@ -150,19 +151,18 @@ class MemoryPatch:
 
     def _replace(self, model: keras.Model, done: Done) -> None:
         self.check_model(count_slots(model), fingerprint(model))
-        memories = find_memories(model)
         changes = self.changes(done)
-        tables = {
-            number: components(memories[number].memory_values)
-            for number in changes
+        replicas = {
+            number: components(table.values)
+            for number, table in tables(model).items()
         }
         for number, each in changes.items():
-            for table in tables[number]:
-                present = tf.gather(table, each.slots)
+            for values in replicas[number]:
+                present = tf.gather(values, each.slots)
                 each.check(present.numpy(), number, done)
         for number, each in changes.items():
-            for table in tables[number]:
-                table.scatter_nd_update(each.slots[:, None], each.new)
+            for values in replicas[number]:
+                values.scatter_nd_update(each.slots[:, None], each.new)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the patch to a file, bit for bit.
@@ -195,14 +195,14 @@ class MemoryPatch:
 def copy_tables(model: keras.Model) -> dict[int, np.ndarray]:
     """Returns copies of a model's value tables, by the memory's number."""
     return {
-        number: np.array(memory.memory_values)
-        for number, memory in find_memories(model).items()
+        number: np.array(table.values)
+        for number, table in tables(model).items()
     }
 
 
 def count_slots(model: keras.Model) -> dict[int, int]:
-    """Returns the number of slots of each memory, by the memory's number."""
-    return {n: memory.num_slots for n, memory in find_memories(model).items()}
+    """Returns the number of slots of each table, by the memory's number."""
+    return {number: table.num_slots for number, table in tables(model).items()}
 
 
 def fingerprint(model: keras.Model) -> str:
@@ -210,11 +210,10 @@ def fingerprint(model: keras.Model) -> str:
 
     It depends on their order, shapes and bits, but not on their names.
     """
-    memories = find_memories(model).values()
-    tables = {id(memory.memory_values) for memory in memories}
+    values = {id(table.values) for table in tables(model).values()}
     digest = hashlib.sha256()
     for weight in model.weights:
-        if id(weight) not in tables:
+        if id(weight) not in values:
             array = np.ascontiguousarray(weight)
             digest.update(f"{array.dtype.name}{array.shape}".encode())
             digest.update(array.tobytes())

@@ -4,8 +4,10 @@ from collections.abc import Callable
 from typing import Any
 
 import keras
+import numpy as np
 
-from keras_pkm.layers.find_memories import find_memories
+from keras_pkm.layers.memories import memories
+from keras_pkm.layers.memories import tables
 from keras_pkm.ops.arguments import positive_int
 from keras_pkm.ops.arguments import positive_int_or_none
 from keras_pkm.optimizers.memory_rate import Schedule
@@ -31,8 +33,8 @@ class MemoryTeacher:
     moving statistics of batch norms.
 
     Args:
-        model: any built Keras model with `keras_pkm.layers.ProductKeyMemory`
-            layers, such as a task of `keras_pkm.models`.
+        model: any built Keras model with memories, such as a task of
+            `keras_pkm.models`.
         learning_rate: float, `LearningRateSchedule`, or function without
             arguments that returns the rate. Learning rate of the values.
             Defaults to `3e-3`, which suits `"adam"`; `"sgd"` needs one
@@ -81,11 +83,11 @@ class MemoryTeacher:
         self.model = model
         self.slots = positive_int_or_none("slots", slots)
         self.importance = importance
-        self._memories = find_memories(model)
+        self._memories = memories(model)
         self._check()
         self._start = copy_tables(model)
         self._probe = MemoryProbe(model)
-        values = [each.memory_values for each in self._memories.values()]
+        values = [table.values for table in tables(model).values()]
         with strategy_of_one_device(model).scope():
             self._optimizer = PKMAdam(
                 memory_learning_rate=check_rate("learning_rate", learning_rate),
@@ -169,8 +171,16 @@ class MemoryTeacher:
         counts = self._probe.count(x)
         reads = {number: each["reads"] for number, each in counts.items()}
         best = self.importance.best(reads, self.slots)
-        for number, memory in self._memories.items():
-            self._optimizer.choose_slots(memory.memory_values, best[number])
+        for table in tables(self.model).values():
+            # Several memories may read it.
+            of_table = [
+                best[number]
+                for number, memory in self._memories.items()
+                if memory.table is table
+            ]
+            self._optimizer.choose_slots(
+                table.values, np.unique(np.concatenate(of_table))
+            )
         return any(map(len, best.values()))
 
     def make_patch(self) -> MemoryPatch:

@@ -1,16 +1,15 @@
 """The default optimizer of tasks, and a warning about unsuitable ones."""
 
 import logging
-import re
 from typing import Any
 
 import keras
 
+from keras_pkm.ops.value_tables import is_table
 from keras_pkm.optimizers import LossScaleOptimizer
 from keras_pkm.optimizers import PKMAdam
 
 _log = logging.getLogger(__name__)
-_VALUES = re.compile(r"(^|/)memory_values$")
 # The default of keras-hub's tasks.
 _LEARNING_RATE = 5e-5
 
@@ -27,22 +26,6 @@ def make_default_optimizer(model: keras.Model) -> keras.optimizers.Optimizer:
     if model.dtype_policy.name == "mixed_float16":
         return LossScaleOptimizer(optimizer)
     return optimizer
-
-
-def match_values(
-    optimizer: keras.optimizers.Optimizer, model: keras.Model
-) -> None:
-    """Adapts a default optimizer to a model whose values are not trained.
-
-    Call it before the optimizer is built. The values may have been frozen after
-    the model was compiled.
-
-    Args:
-        optimizer: The result of `make_default_optimizer`.
-        model: The task.
-    """
-    if not has_trainable_values(model):
-        inner_of(optimizer).memory_pattern = None
 
 
 def warn_of_dense_steps(
@@ -73,9 +56,7 @@ def warn_of_dense_steps(
 
 def has_trainable_values(model: keras.Model) -> bool:
     """Whether a model has a trainable table of memory values."""
-    return any(
-        _VALUES.search(variable.path) for variable in model.trainable_variables
-    )
+    return any(map(is_table, model.trainable_variables))
 
 
 def inner_of(optimizer: Any) -> Any:

@@ -12,7 +12,6 @@ from keras_pkm.ops.arguments import positive_int
 from keras_pkm.ops.implementation import fastest_by_default
 from keras_pkm.trainers.default_optimizer import count_applied
 from keras_pkm.trainers.default_optimizer import make_default_optimizer
-from keras_pkm.trainers.default_optimizer import match_values
 from keras_pkm.trainers.default_optimizer import warn_of_dense_steps
 from keras_pkm.trainers.gradient_accumulation import accumulated_train_step
 
@@ -46,7 +45,6 @@ class DistributedTraining(_Task):
     """
 
     _accumulation_steps = 1
-    _has_default_optimizer = False
     _was_warned = False
 
     @property
@@ -62,10 +60,7 @@ class DistributedTraining(_Task):
     def compile(
         self, optimizer: Any = "auto", *args: Any, **kwargs: Any
     ) -> None:
-        self._has_default_optimizer = isinstance(optimizer, str) and (
-            optimizer == "auto"
-        )
-        if self._has_default_optimizer:
+        if isinstance(optimizer, str) and optimizer == "auto":
             optimizer = make_default_optimizer(self)
         elif not self._was_warned:
             self._was_warned = warn_of_dense_steps(optimizer, self)
@@ -81,8 +76,6 @@ class DistributedTraining(_Task):
     def make_train_function(self, force: bool = False) -> Callable[..., Any]:
         # A step that creates variables would be traced twice.
         if self.optimizer is not None and not self.optimizer.built:
-            if self._has_default_optimizer:
-                match_values(self.optimizer, self)
             with self.distribute_strategy.scope():
                 self.optimizer.build(self.trainable_variables)
         return super().make_train_function(force)

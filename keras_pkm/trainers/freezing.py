@@ -1,28 +1,30 @@
 """Freezes parts of memories, or everything but their values."""
 
+from collections.abc import Iterable
+
 import keras
 
-from keras_pkm.layers.find_memories import find_memories
-from keras_pkm.layers.product_key_memory import ProductKeyMemory
+from keras_pkm.layers.memories import memories
+from keras_pkm.layers.memories import tables
+from keras_pkm.layers.memory import Memory
 
-PARTS = ("values", "keys", "queries")
 
-
-def freeze_memory(model: keras.Model, parts: tuple[str, ...] = PARTS) -> None:
+def freeze_memory(
+    model: keras.Model, parts: Iterable[str] = ("values", "keys", "queries")
+) -> None:
     """Freezes some parts of all memories of a model; the others are trained.
 
     Call it before `compile`. Table 5 of the paper has results with frozen
-    values. A model without trainable values needs
-    `PKMAdam(memory_pattern=None)`.
+    values.
 
     Args:
-        model: any Keras model with `keras_pkm.layers.ProductKeyMemory`
-            layers, such as `keras_pkm.models.PKMBertBackbone`; it must be
-            built.
-        parts: tuple of str. The parts to freeze: `"values"`, the table;
-            `"keys"`, the sub-keys; `"queries"`, projection and normalization
-            of the queries. A frozen batch norm uses its moving statistics in
-            training, too. Defaults to all three.
+        model: any Keras model with memories, such as
+            `keras_pkm.models.PKMBertBackbone`; it must be built.
+        parts: tuple of str. The parts to freeze, which a kind of memory names
+            in its method `parts`. A `keras_pkm.layers.ProductKeyMemory` has
+            `"values"`, the table; `"keys"`, the sub-keys; and `"queries"`,
+            projection and normalization of the queries. A frozen batch norm
+            uses its moving statistics in training, too. Defaults to all three.
 
     Example:
 
@@ -36,26 +38,30 @@ def freeze_memory(model: keras.Model, parts: tuple[str, ...] = PARTS) -> None:
     ...     memory={"num_sub_keys": 8, "top_k": 4, "key_dim": 8},
     ... )
     >>> keras_pkm.models.freeze_memory(backbone, ("values", "keys"))
-    >>> memory = backbone.transformer_layers[0].product_key_memory
-    >>> [weight.name for weight in memory.non_trainable_weights][:2]
-    ['sub_keys', 'memory_values']
+    >>> memory = backbone.transformer_layers[0].memory
+    >>> memory.table.trainable_weights
+    []
 
     References:
 
     - [Kim and Jung, 2020](https://arxiv.org/abs/2010.03881),
       table 5.
     """
-    if unknown := [part for part in parts if part not in PARTS]:
+    frozen = set(parts)
+    all_parts = [
+        (name, part)
+        for memory in _built_memories(model)
+        for name, members in memory.parts().items()
+        for part in members
+    ]
+    known = dict.fromkeys(name for name, _ in all_parts)
+    if unknown := frozen - set(known):
         raise ValueError(
-            f"`parts` must be among {', '.join(map(repr, PARTS))}. Received: "
-            f"parts={tuple(parts)!r}, with {', '.join(map(repr, unknown))}."
+            f"`parts` must be among {', '.join(map(repr, known))}. Received: "
+            f"{', '.join(map(repr, sorted(unknown)))}."
         )
-    for memory in _built_memories(model):
-        memory.memory_values.trainable = "values" not in parts
-        memory.sub_keys.trainable = "keys" not in parts
-        memory.query_projection.trainable = "queries" not in parts
-        if memory.query_normalization is not None:
-            memory.query_normalization.trainable = "queries" not in parts
+    for name, part in all_parts:
+        part.trainable = name not in frozen
 
 
 def freeze_except_memory(model: keras.Model) -> None:
@@ -72,8 +78,8 @@ def freeze_except_memory(model: keras.Model) -> None:
     Dropout is unchanged.
 
     Args:
-        model: any Keras model with `keras_pkm.layers.ProductKeyMemory`
-            layers, such as a task of `keras_pkm.models`; it must be built.
+        model: any Keras model with memories, such as a task of
+            `keras_pkm.models`; it must be built.
 
     Example:
 
@@ -86,16 +92,16 @@ def freeze_except_memory(model: keras.Model) -> None:
     ... )
     >>> keras_pkm.models.freeze_except_memory(model)
     >>> [variable.name for variable in model.trainable_variables]
-    ['memory_values']
+    ['values']
 
     References:
 
     - [Lin et al., 2025](https://arxiv.org/abs/2510.15103), who train only
       values, too.
     """
-    memories = _built_memories(model)
-    values = {id(memory.memory_values) for memory in memories}
-    kept = {id(memory) for memory in memories}
+    _built_memories(model)
+    kept = {id(table) for table in tables(model).values()}
+    values = {id(table.values) for table in tables(model).values()}
     # Each layer separately, from the top down: Keras skips an assignment that
     # changes nothing, and does not pass it on to the layers below.
     for layer in model._flatten_layers():
@@ -105,21 +111,16 @@ def freeze_except_memory(model: keras.Model) -> None:
         variable.trainable = id(variable) in values
 
 
-def _built_memories(model: keras.Model) -> list[ProductKeyMemory]:
+def _built_memories(model: keras.Model) -> list[Memory]:
     """Returns the memories of a model, which must have some, all built."""
-    memories = find_memories(model)
-    if not memories:
+    found = memories(model)
+    if not found:
         raise ValueError(
             "`model` must have a memory. Received: a "
             f"`{type(model).__name__}` without one."
         )
-    for memory in memories.values():
-        if not memory.built:
-            raise ValueError(
-                f"`model` must be built before '{memory.name}' is frozen. Call "
-                "it, or `model.build(input_shape)`."
-            )
-    return list(memories.values())
+    tables(model)
+    return list(found.values())
 
 
 def freeze_pooler(backbone: keras.Model) -> None:

@@ -62,7 +62,7 @@ def test_the_memory_is_added_behind_its_block():
         x, decoder_padding_mask=mask, return_memory_access=True
     )
     y = block.block(x, decoder_padding_mask=mask)
-    values = block.product_key_memory.memory_values.numpy()
+    values = block.memory.table.values.numpy()
     read = np.einsum("bthk,bthkd->btd", weights, values[np.asarray(slots)])
     np.testing.assert_allclose(
         actual, y + np.linspace(-1, 1, 16) * read, atol=1e-5
@@ -134,7 +134,7 @@ def test_presets_take_another_dtype(tmp_path):
     )
     for layer in loaded.backbone.transformer_layers:
         assert layer.compute_dtype == "bfloat16"
-    memory = loaded.backbone.transformer_layers[1].product_key_memory
+    memory = loaded.backbone.transformer_layers[1].memory
     assert memory.compute_dtype == "bfloat16"
 
 
@@ -142,14 +142,14 @@ def test_training_changes_the_rows_that_are_read():
     causal_lm = make_causal_lm("GPT2")
     assert isinstance(causal_lm.optimizer, PKMAdam)
     causal_lm.compile(PKMAdam(1e-2, 1e-2), loss=_loss())
-    memory = causal_lm.backbone.transformer_layers[1].product_key_memory
+    memory = causal_lm.backbone.transformer_layers[1].memory
     probe = keras_pkm.models.MemoryProbe(causal_lm)
     ((_, counts),) = next(
         probe.count_each([(inputs_of(causal_lm.backbone),)])
     ).items()
-    before = memory.memory_values.numpy()
+    before = memory.table.values.numpy()
     losses = fit(causal_lm, steps=1)
-    changed = (memory.memory_values.numpy() != before).any(axis=1)
+    changed = (memory.table.values.numpy() != before).any(axis=1)
     np.testing.assert_array_equal(changed, counts["reads"] > 0)
     assert 0 < changed.sum() < len(changed)
     assert fit(causal_lm, steps=10)[-1] < losses[0]
@@ -159,10 +159,10 @@ def test_training_changes_the_rows_that_are_read():
 def test_a_scale_of_zero_learns():
     causal_lm = make_causal_lm("GPT2", initial_scale=0.0)
     causal_lm.compile(PKMAdam(1e-2, 1e-2), loss=_loss())
-    memory = causal_lm.backbone.transformer_layers[1].product_key_memory
-    before = memory.memory_values.numpy()
+    memory = causal_lm.backbone.transformer_layers[1].memory
+    before = memory.table.values.numpy()
     fit(causal_lm, steps=3)
-    assert np.any(memory.memory_values.numpy() != before)
+    assert np.any(memory.table.values.numpy() != before)
 
 
 @pytest.mark.parametrize(
@@ -211,7 +211,7 @@ def test_a_decoder_is_taught_by_its_memory_alone():
         for each in causal_lm.weights
         if (each.numpy() != before[each.path]).any()
     ]
-    assert [path.split("/")[-1] for path in changed] == ["memory_values"]
+    assert [path.split("/")[-1] for path in changed] == ["values"]
 
 
 def _loss():

@@ -124,7 +124,7 @@ def test_mixed_bfloat16(family):
         for a, b in zip(outputs_of(model, inputs), outputs_of(plain, inputs)):
             np.testing.assert_array_equal(a, b)
         causal_lm = compiled(family)
-        memory = causal_lm.backbone.transformer_layers[1].product_key_memory
+        memory = causal_lm.backbone.transformer_layers[1].memory
         assert memory.compute_dtype == "bfloat16"
         losses = fit(causal_lm, steps=5)
     finally:
@@ -149,7 +149,7 @@ def test_lora_and_the_memory_learn_and_nothing_else(family):
     trainable = {each.path for each in causal_lm.trainable_variables}
     assert changed <= trainable
     assert any("lora_kernel" in path for path in changed)
-    assert any(path.endswith("memory_values") for path in changed)
+    assert any(path.endswith("table/values") for path in changed)
     assert not any(
         path.endswith("token_embedding/embeddings") for path in changed
     )
@@ -167,5 +167,5 @@ def test_a_memory_on_a_quantized_plain_model(family):
     inputs = inputs_of(plain)
     for a, b in zip(outputs_of(model, inputs), outputs_of(plain, inputs)):
         np.testing.assert_array_equal(a, b)
-    values = model.transformer_layers[1].product_key_memory.memory_values
+    values = model.transformer_layers[1].memory.table.values
     assert values.dtype == "float32"

@@ -44,7 +44,7 @@ def test_a_memory_of_zeros_is_the_plain_model(family):
     inputs = inputs_of(plain)
     started = outputs_of(model, inputs)
     for layer in model.transformer_layers:
-        values = layer.product_key_memory.memory_values
+        values = layer.memory.table.values
         values.assign(keras.ops.zeros_like(values))
     plain_outputs = outputs_of(plain, inputs)
     for a, b in zip(outputs_of(model, inputs), plain_outputs):

@@ -12,7 +12,7 @@ def fit(batches, callback, epochs=1, optimizer=None, **options):
     """Trains on batches of one number each; one that is NaN is skipped."""
     model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1)])
     model.compile(
-        optimizer or keras_pkm.optimizers.PKMAdam(memory_pattern=None),
+        optimizer or keras_pkm.optimizers.PKMAdam(),
         loss="mse",
         **options,
     )
@@ -40,7 +40,7 @@ def test_counts(steps_per_execution):
 
 def test_counts_under_loss_scaling():
     optimizer = keras_pkm.optimizers.LossScaleOptimizer(
-        keras_pkm.optimizers.PKMAdam(memory_pattern=None)
+        keras_pkm.optimizers.PKMAdam()
     )
     skipped = SkippedSteps()
     fit([GOOD, BAD, GOOD, BAD], skipped, optimizer=optimizer)

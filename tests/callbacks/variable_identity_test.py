@@ -200,7 +200,7 @@ def make_mixed():
             lambda: chain(None, "layer_3", None),
             lambda: LossScaleOptimizer(keras.optimizers.Adam(name=None)),
         ),
-        (make_mixed, lambda: PKMAdam(memory_pattern=None)),
+        (make_mixed, lambda: PKMAdam()),
     ],
     ids=["subclassed", "numbered", "loss scale", "mixed"],
 )

@@ -22,6 +22,7 @@ from tests.conformance.descriptors import labels_of
 from tests.conformance.descriptors import randomize
 from tests.conformance.known_defects import cases
 from tests.conformance.training import train
+from tests.optimizers.row_sparse import table
 
 
 def adam(**kwargs):
@@ -77,10 +78,8 @@ def check_end(training, name):
 
 def two_steps(optimizer, apply=None):
     """Applies gradients of a table and of a kernel; returns both."""
-    table = keras.Variable(
-        np.ones((4, 3), "float32"), name="memory_values", autocast=False
-    )
-    variables = [table, keras.Variable(np.ones((2, 2)), name="kernel")]
+    values = table(np.ones((4, 3)))
+    variables = [values, keras.Variable(np.ones((2, 2)), name="kernel")]
     optimizer.build(variables)
     gradients = [
         tf.constant([[1.0, 2.0, 3.0], [0.0] * 3, [4.0, 5.0, 6.0], [0.0] * 3]),
@@ -162,7 +161,7 @@ def test_xla_without_memory(name):
     for arguments in ({"jit_compile": True}, {"run_eagerly": True}):
         model = keras.Sequential([keras.Input((8,)), keras.layers.Dense(3)])
         model.set_weights([np.eye(8, 3), np.ones(3)])
-        optimizer = OPTIMIZERS[name][0](memory_pattern=None)
+        optimizer = OPTIMIZERS[name][0]()
         model.compile(optimizer, "mse", **arguments)
         assert model.jit_compile == ("jit_compile" in arguments)
         model.fit(inputs_of(MODEL)[:, 0], np.ones((4, 3)), verbose=0)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_pkm.layers.find_memories import find_memories
+from keras_pkm.layers.memories import memories
 from keras_pkm.models import MemoryProbe
 from keras_pkm.models import PKMBertBackbone
 from keras_pkm.models import add_memory
@@ -56,7 +56,7 @@ def warm_start_from(model, tmp_path):
 def from_backbone(model, tmp_path):
     new = PKMBertBackbone.from_backbone(model, (1,), "pkm", MEMORY)
     found = {w.path.split("/", 1)[1]: w.numpy() for w in new.weights}
-    return [v for k, v in found.items() if "product_key_memory" not in k]
+    return [v for k, v in found.items() if "/memory/" not in k]
 
 
 def frozen(model, tmp_path):
@@ -157,7 +157,7 @@ def test_slots_are_chosen_on_all_replicas(make_strategy, is_inside):
         model = make_model(MODEL)
         optimizer = PKMAdam(only_chosen_slots=True)
         optimizer.build(model.trainable_variables)
-    values = find_memories(model)[1].memory_values
+    values = memories(model)[1].table.values
     with strategy.scope() if is_inside else contextlib.nullcontext():
         optimizer.choose_slots(values, [1, 3])
     (chosen,) = (v for v in optimizer.variables if v.name == "chosen_slots")

@@ -131,9 +131,9 @@ def test_memory_joins():
     backbone, said = load(
         models.PKMBertBackbone, path, memory_layers=(2,), memory=MEMORY
     )
-    assert "transformer_layer_1/product_key_memory/memory_values" in said[-1]
-    memory = backbone.transformer_layers[1].product_key_memory
-    memory.memory_values.assign(0 * memory.memory_values)
+    assert "transformer_layer_1/memory/table/values" in said[-1]
+    memory = backbone.transformer_layers[1].memory
+    memory.table.values.assign(0 * memory.table.values)
     plain, _ = load(models.PKMBertBackbone, path)
     x = features_of(plain, expected_of("bert"))
     np.testing.assert_allclose(

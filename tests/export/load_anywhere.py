@@ -111,7 +111,7 @@ with tf.GradientTape() as tape:
     loss = tf.reduce_mean(tf.square(model(x, training=True) - goal))
 gradients = tape.gradient(loss, layer.trainable_variables)
 for variable, gradient in zip(layer.trainable_variables, gradients):
-    if "memory_values" in variable.name:
+    if "values" in variable.name:
         key = f"training/{variable.shape[0]}/{len(found)}"
         found[f"{key}/is_sparse"] = isinstance(gradient, tf.IndexedSlices)
         found[f"{key}/rows"] = gradient.indices.numpy()

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from export import saved_model
 from export.patch import main
-from keras_pkm.layers.find_memories import find_memories
+from keras_pkm.layers.memories import memories
 from keras_pkm.runs.checksums import find_change
 from keras_pkm.runs.presets import save_preset
 from keras_pkm.teaching import MemoryPatch
@@ -26,10 +26,10 @@ def patched(presets, tmp_path_factory):
     task = keras_hub.models.MaskedLM.from_preset(str(presets / "mlm"))
     start = copy_tables(task)
     rng = np.random.default_rng(0)
-    for memory in find_memories(task).values():
-        table = memory.memory_values.numpy()
+    for memory in memories(task).values():
+        table = memory.table.values.numpy()
         table[::2] += rng.normal(size=table[::2].shape)
-        memory.memory_values.assign(table)
+        memory.table.values.assign(table)
     MemoryPatch.since(start, task).save(root / "patch.safetensors")
     save_preset(task, task.preprocessor, root / "preset")
     return root

@@ -55,7 +55,7 @@ def brute_force_memory(weights, inputs, mask, config, training):
         read = np.zeros(scores.shape, bool)
         np.put_along_axis(read, slots, True, axis=-1)
         attention = tf.nn.softmax(tf.where(read, scores, -np.inf))
-        outputs += attention @ weights["memory_values"]
+        outputs += attention @ weights["table/values"]
         ranked = np.take_along_axis(scores.numpy(), order, -1)
         gaps = (
             ranked[:, top_k - 1] - ranked[:, top_k]

@@ -61,8 +61,8 @@ def test_a_block_passes_it_on():
         intermediate_dim=8,
         num_heads=2,
     )
-    assert block.product_key_memory.implementation == "portable"
-    assert "implementation" in block.get_config()["memory"]
+    assert block.memory.implementation == "portable"
+    assert "implementation" in block.get_config()["memory"]["config"]
 
 
 @pytest.mark.parametrize("function", [ProductKeyMemory, use_implementation])

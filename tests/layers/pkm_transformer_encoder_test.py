@@ -112,7 +112,7 @@ def test_the_equation(
     ffn = plain._feedforward_output_dense(
         plain._feedforward_intermediate_dense(read)
     )
-    memory = layer.product_key_memory(read, padding_mask=padding_mask)
+    memory = layer.memory(read, mask=padding_mask)
     expected = x + alpha * ffn + beta * memory
     if not normalize_first:
         expected = norm2(expected)
@@ -120,8 +120,8 @@ def test_the_equation(
         inputs, padding_mask=padding_mask, return_memory_access=True
     )
     assert_close(outputs, expected, 1e-6)
-    _, expected_access = layer.product_key_memory(
-        read, padding_mask=padding_mask, return_memory_access=True
+    _, expected_access = layer.memory(
+        read, mask=padding_mask, return_memory_access=True
     )
     np.testing.assert_array_equal(access[0], expected_access[0])
 
@@ -134,9 +134,9 @@ def test_the_ffn_s_dropout_leaves_the_memory_alone(inputs):
         layer._self_attention_layer_norm,
         layer._feedforward_layer_norm,
     )
-    layer.product_key_memory.query_normalization.trainable = False
+    layer.memory.query_normalization_layer.trainable = False
     x = norm1(inputs)
-    expected = norm2(x + layer.product_key_memory(x))
+    expected = norm2(x + layer.memory(x))
     assert_close(layer(inputs, training=True), expected, 1e-5)
 
 

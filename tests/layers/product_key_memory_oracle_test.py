@@ -66,7 +66,7 @@ def test_equals_brute_force_in_float64(name, training):
         tape.watch(inputs)
         outputs, (slots, weights) = layer(
             inputs,
-            padding_mask=mask,
+            mask=mask,
             training=training,
             return_memory_access=True,
         )

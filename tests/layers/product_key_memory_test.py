@@ -27,12 +27,12 @@ def test_weights_have_the_documented_names_and_shapes():
         "query_normalization/moving_mean": (12,),
         "query_normalization/moving_variance": (12,),
         "sub_keys": (2, 2, 8, 3),
-        "memory_values": (64, 5),
+        "table/values": (64, 5),
         "output_projection/kernel": (5, 10),
     }
     assert layer.num_slots == 64
-    assert layer.query_normalization.momentum == 0.9
-    assert layer.query_normalization.epsilon == 1e-5
+    assert layer.query_normalization_layer.momentum == 0.9
+    assert layer.query_normalization_layer.epsilon == 1e-5
 
 
 def test_initial_weights():
@@ -42,7 +42,7 @@ def test_initial_weights():
     sub_keys = np.asarray(layer.sub_keys)
     assert np.abs(sub_keys).max() <= bound
     np.testing.assert_allclose(sub_keys.std(), bound / np.sqrt(3), rtol=0.05)
-    values = np.asarray(layer.memory_values)
+    values = np.asarray(layer.table.values)
     np.testing.assert_allclose(values.std(), 0.1, rtol=0.05)
     # Heads and halves start apart.
     assert not np.allclose(sub_keys[0, 0], sub_keys[0, 1])
@@ -77,11 +77,11 @@ def test_any_leading_dimensions(leading):
     inputs = tf.random.normal((*leading, 10))
     mask = fresh_rng().random(leading) < 0.7
     outputs, (slots, weights) = layer(
-        inputs, padding_mask=mask, return_memory_access=True
+        inputs, mask=mask, return_memory_access=True
     )
     assert outputs.shape == inputs.shape
     assert slots.shape == weights.shape == (*leading, 2, 4)
-    flat = layer(tf.reshape(inputs, (-1, 10)), padding_mask=mask.reshape(-1))
+    flat = layer(tf.reshape(inputs, (-1, 10)), mask=mask.reshape(-1))
     np.testing.assert_array_equal(tf.reshape(outputs, (-1, 10)), flat)
 
 
@@ -105,7 +105,7 @@ def test_padding_takes_part_in_nothing(filling):
             tape.watch(tokens)
             outputs, (_, weights) = layer(
                 tokens,
-                padding_mask=padding_mask,
+                mask=padding_mask,
                 training=True,
                 return_memory_access=True,
             )
@@ -120,7 +120,7 @@ def test_padding_takes_part_in_nothing(filling):
             assert np.all(input_gradient.numpy()[~mask] == 0)
             outputs = outputs.numpy()[mask]
             input_gradient = input_gradient.numpy()[mask]
-        statistics = layer.query_normalization.moving_mean.numpy()
+        statistics = layer.query_normalization_layer.moving_mean.numpy()
         results.append([outputs, input_gradient, statistics, *gradients])
     for result in results[1:]:
         for actual, expected in zip(result, results[0]):
@@ -134,19 +134,8 @@ def test_the_keras_mask_is_the_padding_mask():
     symbolic = keras.Input((4, 10))
     model = keras.Model(symbolic, layer(keras.layers.Masking(7.0)(symbolic)))
     masked = tf.where(mask[..., None], inputs, 7.0)
-    np.testing.assert_array_equal(
-        model(masked), layer(masked, padding_mask=mask)
-    )
+    np.testing.assert_array_equal(model(masked), layer(masked, mask=mask))
     assert np.all(model(masked).numpy()[~mask] == 0)
-
-
-def test_padding_mask_is_another_name_of_the_mask():
-    inputs = tf.random.normal((2, 4, 10))
-    mask = np.array([[1, 1, 0, 0], [1, 1, 1, 0]], bool)
-    layer = small_layer()
-    outputs = layer(inputs, mask=mask)
-    np.testing.assert_array_equal(outputs, layer(inputs, padding_mask=mask))
-    assert np.all(outputs.numpy()[~mask] == 0) and np.any(outputs.numpy())
 
 
 @pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
@@ -160,7 +149,7 @@ def test_mixed_precision(policy):
     assert outputs.dtype == policy.removeprefix("mixed_")
     assert weights.dtype == tf.float32
     assert all(weight.dtype == "float32" for weight in layer.weights)
-    gradient = tape.gradient(loss, layer.memory_values.value)
+    gradient = tape.gradient(loss, layer.table.values.value)
     assert isinstance(gradient, tf.IndexedSlices)
     assert gradient.values.dtype == tf.float32
     # Only the projections are rounded.
@@ -218,10 +207,10 @@ def test_impossible_arguments(argument, value, message):
 def test_impossible_inputs():
     with pytest.raises(ValueError, match="last dimension"):
         small_layer().build((2, None))
-    with pytest.raises(ValueError, match=r"`padding_mask`.*\(2, 3\)"):
-        small_layer()(tf.ones((2, 3, 10)), padding_mask=tf.ones((2, 4)))
-    with pytest.raises(ValueError, match=r"`padding_mask`.*\(2, 3, 1\)"):
-        small_layer()(tf.ones((2, 3, 10)), padding_mask=tf.ones((2, 3, 1)))
+    with pytest.raises(ValueError, match=r"`mask`.*\(2, 3\)"):
+        small_layer()(tf.ones((2, 3, 10)), mask=tf.ones((2, 4)))
+    with pytest.raises(ValueError, match=r"`mask`.*\(2, 3, 1\)"):
+        small_layer()(tf.ones((2, 3, 10)), mask=tf.ones((2, 3, 1)))
 
 
 def test_symbolic_memory_access():

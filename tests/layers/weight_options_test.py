@@ -27,7 +27,7 @@ def test_weights_obey(eager):
     memory = ProductKeyMemory(**MEMORY, **OPTIONS)
     model = keras.Sequential([keras.Input((4, 6)), memory])
     assert np.all(memory.sub_keys == 1)
-    values = memory.memory_values.numpy()
+    values = memory.table.values.numpy()
     assert 2 < values.std() < 4
     losses = 0.01 * np.size(memory.sub_keys) + 0.5 * np.sum(values**2)
     np.testing.assert_allclose(sum(model.losses), losses, rtol=1e-5)
@@ -36,7 +36,7 @@ def test_weights_obey(eager):
     )
     inputs = fresh_rng().normal(size=(8, 4, 6))
     model.fit(inputs, inputs, verbose=0, shuffle=False)
-    after = memory.memory_values.numpy()
+    after = memory.table.values.numpy()
     # Also of rows that no token has read.
     assert np.all(np.linalg.norm(after, axis=1) <= 2 + 1e-5)
     assert np.all(np.array(memory.sub_keys) >= 0)
@@ -46,7 +46,7 @@ def test_config_also_within_a_backbone(tmp_path):
     copy = check_config_round_trip(ProductKeyMemory(**MEMORY, **OPTIONS))
     copy.build((None, 6))
     assert np.all(copy.sub_keys == 1)
-    assert copy.memory_values.constraint.max_value == 2.0
+    assert copy.table.values.constraint.max_value == 2.0
     plain = ProductKeyMemory(**MEMORY).get_config()
     assert plain["values_initializer"] is plain["values_constraint"] is None
 
@@ -54,7 +54,7 @@ def test_config_also_within_a_backbone(tmp_path):
     backbone = PKMBertBackbone(**SIZES, memory_layers=(2,), memory=memory)
     backbone.save_to_preset(str(tmp_path))
     again = PKMBertBackbone.from_preset(str(tmp_path), load_weights=False)
-    table = again.transformer_layers[1].product_key_memory.memory_values
+    table = again.transformer_layers[1].memory.table.values
     assert not np.any(table)
 
 

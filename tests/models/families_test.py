@@ -121,9 +121,9 @@ def test_clone_and_signature(family):
 
 def memory_tables(task):
     return [
-        layer.product_key_memory.memory_values.numpy()
+        layer.memory.table.values.numpy()
         for layer in task.backbone.transformer_layers
-        if layer.product_key_memory is not None
+        if layer.memory is not None
     ]
 
 

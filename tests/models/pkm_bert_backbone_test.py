@@ -65,14 +65,14 @@ def test_parameter_counts_of_the_paper(sizes, memory_layers, block, expected):
 def test_a_memory_has_the_documented_parameters():
     with keras.StatelessScope(initialize_variables=False):
         backbone = PKMBertBackbone(**BASE, memory_layers=(4,))
-    memory = backbone.transformer_layers[3].product_key_memory
+    memory = backbone.transformer_layers[3].memory
     counts = {
-        weight.path.split("product_key_memory/")[1]: weight.shape.num_elements()
+        weight.path.split("/memory/")[1]: weight.shape.num_elements()
         for weight in memory.trainable_weights
     }
     assert counts == {
         "sub_keys": 524_288,
-        "memory_values": 201_326_592,
+        "table/values": 201_326_592,
         "query_projection/kernel": 787_456 - 1024,
         "query_projection/bias": 1024,
         "query_normalization/gamma": 1024,
@@ -200,7 +200,7 @@ def test_from_backbone(block, caplog):
     assert [line for line in info if expected in line]
     assert "/" not in "".join(info)
     (paths,) = [line for line in debug if line.startswith("New: ")]
-    assert "transformer_layer_1/product_key_memory/sub_keys" in paths
+    assert "transformer_layer_1/memory/sub_keys" in paths
     assert ("Left over: none" in paths) == (not replaced)
 
 

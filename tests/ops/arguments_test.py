@@ -14,7 +14,6 @@ BLOCK = {"intermediate_dim": 8, "num_heads": 2}
     [
         (optimizers.PKMAdam, {}, {"memory_learning_rate": NAN}),
         (optimizers.PKMAdam, {}, {"memory_learning_rate": -1.0}),
-        (optimizers.PKMAdam, {}, {"memory_pattern": "("}),
         (
             optimizers.LinearWarmup,
             {"warmup_steps": 1, "total_steps": 2},

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from keras_pkm.layers import ProductKeyMemory
 from keras_pkm.optimizers import PKMAdam
 from tests.contracts import fresh_rng
 from tests.optimizers.row_sparse import slices
@@ -102,23 +103,23 @@ def test_two_devices_train_the_chosen_slots(mirrored):
 
 def test_the_choice_is_saved(tmp_path):
     def build():
-        inputs = keras.Input((2,))
-        model = keras.Model(inputs, keras.layers.Dense(2)(inputs))
-        options = {"memory_pattern": "kernel", "memory_rule": "sgd"}
-        optimizer = PKMAdam(1.0, 0.25, only_chosen_slots=True, **options)
+        memory = ProductKeyMemory(2, num_heads=1, top_k=1, key_dim=2)
+        model = keras.Sequential([keras.Input((2,)), memory])
+        optimizer = PKMAdam(
+            1.0, 0.25, only_chosen_slots=True, memory_rule="sgd"
+        )
         model.compile(optimizer, loss="mse")
         optimizer.build(model.trainable_variables)
         return model
 
     model = build()
-    kernel = model.layers[-1].kernel
-    model.optimizer.choose_slots(kernel, [1])
+    model.optimizer.choose_slots(model.layers[-1].table.values, [1])
     model.save(tmp_path / "model.keras")
     loaded = keras.models.load_model(tmp_path / "model.keras").optimizer
     assert loaded.get_config() == model.optimizer.get_config()
     assert loaded.memory_rule == "sgd" and loaded.only_chosen_slots
     (chosen,) = [v for v in loaded.variables if v.name == "chosen_slots"]
-    np.testing.assert_array_equal(chosen, [False, True])
+    np.testing.assert_array_equal(chosen, [False, True, False, False])
 
 
 @pytest.mark.parametrize(

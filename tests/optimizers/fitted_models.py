@@ -65,7 +65,7 @@ def memory_model(strategy, wrap=None, precision="float32", **options):
         x = keras.layers.Dense(8, dtype=precision)(inputs)
         memory = keras_pkm.layers.ProductKeyMemory(**MEMORY, dtype=precision)
         x = keras.layers.LayerNormalization(dtype=precision)(
-            x + memory(x, padding_mask=mask)
+            x + memory(x, mask=mask)
         )
         outputs = keras.layers.Dense(3, dtype=precision)(x)
         model = keras.Model([inputs, mask], outputs)

@@ -54,7 +54,7 @@ def test_more_variables_can_be_excluded_from_decay(excluded):
     kernels = [keras.Variable([2.0], name=n) for n in ("first", "second")]
     bias = keras.Variable([2.0], name="bias")
     variables = [*kernels, bias]
-    optimizer = PKMAdam(weight_decay=0.1, memory_pattern=None)
+    optimizer = PKMAdam(weight_decay=0.1)
     optimizer = PKMAdam.from_config(optimizer.get_config())
     if "var_list" in excluded:
         excluded = {"var_list": kernels[1:]}
@@ -69,7 +69,7 @@ def test_equals_adamw_where_it_decays():
     start = np.random.default_rng(1).normal(size=(4, 3)).astype("float32")
     results = []
     for optimizer in (
-        PKMAdam(0.1, weight_decay=0.2, memory_pattern=None),
+        PKMAdam(0.1, weight_decay=0.2),
         keras.optimizers.AdamW(0.1, weight_decay=0.2),
     ):
         kernel = keras.Variable(start, name="kernel")
@@ -103,8 +103,8 @@ def test_rates_of_their_own():
 
 
 def test_a_multiple_follows_the_learning_rate():
-    optimizer = PKMAdam(0.5, "10x", memory_pattern="values")
-    values = keras.Variable(np.zeros((4, 2), "float32"), name="values")
+    optimizer = PKMAdam(0.5, "10x")
+    values = table(np.zeros((4, 2)))
     kernel = keras.Variable(np.zeros(2, "float32"), name="kernel")
     optimizer.build([values, kernel])
     gradients = [tf.ones((4, 2)), tf.ones(2)]
@@ -145,13 +145,12 @@ def test_groups_are_logged_once(caplog):
     ]
 
 
-def test_a_pattern_that_matches_nothing_is_an_error():
+def test_a_model_without_tables():
     kernel = keras.Variable(np.ones((2, 3)), name="kernel")
-    with pytest.raises(ValueError, match="`memory_pattern=None`"):
-        PKMAdam().build([kernel])
-    PKMAdam(memory_pattern=None).build([kernel])
-    with pytest.raises(ValueError, match="matches none of 1"):
-        PKMAdam(memory_pattern="tables").build([table(np.ones((2, 2)))])
+    optimizer = PKMAdam()
+    optimizer.build([kernel])
+    optimizer.apply([tf.ones((2, 3))], [kernel])
+    assert np.all(np.array(kernel) < 1)
 
 
 @pytest.mark.parametrize("memory_rate", [2e-3, LinearWarmup(1e-3, 2, 20)])
@@ -164,12 +163,11 @@ def test_config(memory_rate):
         epsilon=1e-6,
         weight_decay=0.01,
         global_clipnorm=2.0,
-        memory_pattern="values",
         reduction="dense",
         name="adam",
     )
     copy = check_config_round_trip(optimizer)
-    copy.build([keras.Variable(np.ones((2, 2)), name="values")])
+    copy.build([table(np.ones((2, 2)))])
     assert float(copy.memory_learning_rate) == float(
         optimizer.memory_learning_rate
     )

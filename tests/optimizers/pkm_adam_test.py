@@ -87,7 +87,7 @@ def test_all_else_is_stock_adam(options):
     schedule = LinearWarmup(1e-2, 2, 10)
     results = []
     for optimizer in (
-        PKMAdam(schedule, memory_pattern=None, **options),
+        PKMAdam(schedule, **options),
         keras.optimizers.Adam(schedule, **options),
     ):
         variables = [keras.Variable(value) for value in start]
@@ -112,7 +112,7 @@ def test_slices_of_other_variables_are_summed_first():
     """As an embedding's: stock Adam takes v wrong where an index repeats."""
     embeddings = [keras.Variable(np.ones((3, 2)), name="e") for _ in range(2)]
     gradient = slices([1, 1], [[1, 2], [3, 4]], (3, 2))
-    PKMAdam(0.1, memory_pattern=None).apply([gradient], embeddings[:1])
+    PKMAdam(0.1).apply([gradient], embeddings[:1])
     keras.optimizers.Adam(0.1).apply(
         [tf.convert_to_tensor(gradient)], embeddings[1:]
     )
@@ -202,26 +202,26 @@ def test_rates_as_keras_takes_them(name, rate):
     optimizer = PKMAdam(**{name: rate})
     config = json.loads(json.dumps(optimizer.get_config()))
     for each in (optimizer, PKMAdam.from_config(config)):
-        each.build([keras.Variable(np.ones((3, 2)), name="memory_values")])
+        each.build([table(np.ones((3, 2)))])
         each.iterations.assign(1)
         expected = 1 if rate == 1 else 0.5
         assert float(getattr(each, name)) == expected
 
 
 def test_a_step_at_the_rate_of_a_function():
-    table = keras.Variable(tf.ones((3, 2)), name="memory_values")
+    values = table(np.ones((3, 2)))
     optimizer = PKMAdam(memory_learning_rate=half, memory_rule="sgd")
-    optimizer.build([table])
+    optimizer.build([values])
     gradient = tf.IndexedSlices(
         tf.ones((1, 2)), tf.constant([1]), tf.constant([3, 2])
     )
-    optimizer.apply([gradient], [table])
-    np.testing.assert_array_equal(table, [[1, 1], [0.5, 0.5], [1, 1]])
+    optimizer.apply([gradient], [values])
+    np.testing.assert_array_equal(values, [[1, 1], [0.5, 0.5], [1, 1]])
 
 
 @pytest.mark.parametrize("wrong", [-1, float("nan"), True, "2"])
 def test_the_memory_rate_is_set_to_rates_alone(wrong):
-    optimizer = PKMAdam(memory_pattern=None)
+    optimizer = PKMAdam()
     optimizer.memory_learning_rate = np.float32(0.5)
     with pytest.raises(ValueError, match="`memory_learning_rate` must be"):
         optimizer.memory_learning_rate = wrong

@@ -4,10 +4,14 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from keras_pkm.ops import mark_as_table
+
 
 def table(values):
     values = np.asarray(values, "float32")
-    return keras.Variable(values, name="memory_values", autocast=False)
+    variable = keras.Variable(values, name="values", autocast=False)
+    mark_as_table(variable)
+    return variable
 
 
 def slices(rows, values, shape):

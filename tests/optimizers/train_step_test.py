@@ -6,6 +6,8 @@ import pytest
 import tensorflow as tf
 
 import keras_pkm
+from keras_pkm.ops import mark_as_table
+from keras_pkm.ops.value_tables import is_table
 from keras_pkm.optimizers import LossScaleOptimizer
 from keras_pkm.optimizers import PKMAdam
 from keras_pkm.optimizers import cpu_row_update
@@ -113,7 +115,7 @@ def test_nan_in_the_inputs_of_one_replica_changes_nothing(
     )
     assert any("moving_mean" in path for path in before)
     assert_nothing_changed(before, after)
-    (table,) = (w.path for w in model.weights if w.name == "memory_values")
+    (table,) = (w.path for w in model.weights if is_table(w))
     assert not np.array_equal(later[table], before[table])
     assert model.optimizer.iterations == 2
     for path, new in later.items():
@@ -168,7 +170,7 @@ def test_train_step_of_a_task(mirrored, monkeypatch, precision, devices, wrap):
     assert graphs
     assert not tensors_with_rows(graphs[-1], ROWS)
     assert_nothing_changed(before, after)
-    mean = "transformer_layer_0/product_key_memory/query_normalization/"
+    mean = "transformer_layer_0/memory/query_normalization/"
     mean = f"{mean}moving_mean"
     assert not np.array_equal(before[mean], later[mean])
 
@@ -177,9 +179,8 @@ def test_train_step_of_a_task(mirrored, monkeypatch, precision, devices, wrap):
 def test_a_planted_dense_read_is_found(mirrored, devices):
     class Planted(keras.layers.Layer):
         def build(self, shape):
-            self.table = self.add_weight(
-                shape=(ROWS, 3), name="memory_values", autocast=False
-            )
+            self.table = self.add_weight(shape=(ROWS, 3), autocast=False)
+            mark_as_table(self.table)
 
         def call(self, inputs):
             return inputs + tf.reduce_sum(self.table * 1)
@@ -204,10 +205,10 @@ def test_unread_rows_stay_bit_for_bit():
         for layer in model.layers
         if isinstance(layer, keras_pkm.layers.ProductKeyMemory)
     )
-    tables = [memory.memory_values] + [
+    tables = [memory.table.values] + [
         variable
         for variable in optimizer.variables
-        if "memory_values" in variable.name
+        if "table_values" in variable.name
     ]
     assert len(tables) == 3
     for table in tables:
@@ -218,7 +219,7 @@ def test_unread_rows_stay_bit_for_bit():
         before = [np.array(table) for table in tables]
         _, (slots, _) = memory(
             model.layers[1](inputs),
-            padding_mask=mask,
+            mask=mask,
             training=True,
             return_memory_access=True,
         )

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from keras_pkm.callbacks import MemoryUsageMonitor
 from keras_pkm.layers import ProductKeyMemory
-from keras_pkm.layers.find_memories import find_memories
+from keras_pkm.layers.memories import memories
 from keras_pkm.metrics import MemoryUsage
 from keras_pkm.metrics.numbers import result_numbers
 from keras_pkm.models import MemoryProbe
@@ -55,20 +55,20 @@ def tower(inputs):
 
 def test_numbers_are_those_of_the_layers_of_our_backbones():
     backbone = tiny_backbone(memory_layers=(1, 3))
-    assert list(find_memories(backbone)) == [1, 3]
-    assert list(find_memories(tiny_masked_lm())) == [1, 3]
-    assert find_memories(keras_hub.models.BertBackbone(**SIZES)) == {}
+    assert list(memories(backbone)) == [1, 3]
+    assert list(memories(tiny_masked_lm())) == [1, 3]
+    assert memories(keras_hub.models.BertBackbone(**SIZES)) == {}
 
 
 def test_probe_counts_what_each_memory_reads(tower, inputs):
-    assert find_memories(tower) == {1: tower.first, 2: tower.block.layers[1]}
+    assert memories(tower) == {1: tower.first, 2: tower.block.layers[1]}
     data = tf.data.Dataset.from_tensor_slices((inputs, inputs)).batch(4)
     usage = MemoryProbe(tower).measure(data)
     for number, x in (
         (1, inputs),
         (2, tower.block.layers[0](inputs + tower.first(inputs))),
     ):
-        memory = find_memories(tower)[number]
+        memory = memories(tower)[number]
         _, access = memory(x, return_memory_access=True)
         metric = MemoryUsage(memory.num_slots)
         metric.update_state(*access)
@@ -97,8 +97,8 @@ def test_probe_of_a_task_equals_that_of_its_backbone():
 
 def test_monitor_and_freezing(tower, inputs):
     freeze_memory(tower, ("values",))
-    tower.compile(PKMAdam(memory_pattern=None), "mse", run_eagerly=True)
-    tables = [m.memory_values.numpy() for m in find_memories(tower).values()]
+    tower.compile(PKMAdam(), "mse", run_eagerly=True)
+    tables = [m.table.values.numpy() for m in memories(tower).values()]
     history = tower.fit(
         inputs,
         np.zeros((8, 5, 2)),
@@ -107,15 +107,15 @@ def test_monitor_and_freezing(tower, inputs):
         verbose=0,
     ).history
     assert history["memory_2_top1_reads"] == [80]
-    for old, memory in zip(tables, find_memories(tower).values()):
-        np.testing.assert_array_equal(memory.memory_values, old)
+    for old, memory in zip(tables, memories(tower).values()):
+        np.testing.assert_array_equal(memory.table.values, old)
 
 
 def test_models_without_memories_and_unbuilt_ones():
     plain = keras_hub.models.BertBackbone(**SIZES)
     with pytest.raises(ValueError, match="a memory to measure.*`BertBackbone`"):
         MemoryProbe(plain)
-    with pytest.raises(ValueError, match="must be built before"):
+    with pytest.raises(ValueError, match="must be built, so"):
         freeze_memory(Tower())
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import safetensors.numpy
 
-from keras_pkm.layers.find_memories import find_memories
+from keras_pkm.layers.memories import memories
 from keras_pkm.ops.replicas import components
 from keras_pkm.teaching import MemoryPatch
 from keras_pkm.teaching.row_changes import RowChanges
@@ -121,7 +121,7 @@ def test_nothing_is_written_if_one_memory_has_other_rows():
     patch.revert(model)
     last = max(patch.memories)
     slot = patch.memories[last].slots[-1]
-    values = find_memories(model)[last].memory_values
+    values = memories(model)[last].table.values
     table = values.numpy()
     table[slot, 0] += 1
     values.assign(table)
@@ -193,8 +193,8 @@ def test_files_that_contradict_themselves(tmp_path, part, broken):
 def components_of(model):
     """The value tables on each replica, by the memory's number."""
     return {
-        number: [table.numpy() for table in components(memory.memory_values)]
-        for number, memory in find_memories(model).items()
+        number: [table.numpy() for table in components(memory.table.values)]
+        for number, memory in memories(model).items()
     }
 
 
@@ -230,7 +230,7 @@ def test_nothing_is_written_if_one_replica_has_other_rows(mirrored):
         model = make_model()
     number = max(patch.memories)
     slot = patch.memories[number].slots[-1]
-    second = components(find_memories(model)[number].memory_values)[1]
+    second = components(memories(model)[number].table.values)[1]
     second.scatter_nd_add([[slot]], np.ones((1, 12), "float32"))
     before = components_of(model)
     with pytest.raises(ValueError, match=f"1 of .*slot {slot}"):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_pkm.layers.find_memories import find_memories
+from keras_pkm.layers.memories import memories
 from keras_pkm.teaching import MemoryTeacher
 from keras_pkm.teaching import SlotImportance
 from tests.any_backbone.tiny_families import inputs_of
@@ -28,7 +28,7 @@ from tests.teaching.models import teach
 
 
 def others(model):
-    values = {id(m.memory_values) for m in find_memories(model).values()}
+    values = {id(m.table.values) for m in memories(model).values()}
     return [v.numpy() for v in model.variables if id(v) not in values]
 
 
@@ -60,8 +60,8 @@ def test_learns_by_changing_rows_that_are_read_and_nothing_else(rule):
 
 def test_a_step_of_gradient_descent_by_hand():
     model, (x, y) = make_model(), make_batch()
-    memories = find_memories(model)
-    values = {number: m.memory_values for number, m in memories.items()}
+    found = memories(model)
+    values = {number: m.table.values for number, m in found.items()}
     with tf.GradientTape() as tape:
         tape.watch([each.value for each in values.values()])
         loss = make_loss()(y, model(x, training=False))
@@ -88,12 +88,12 @@ def test_chosen_slots_are_the_most_important_of_each_batch():
     )
     teacher.teach([batch], steps=1)
     optimizer = teacher._optimizer
-    for number, memory in find_memories(model).items():
-        table = memory.memory_values.numpy()
+    for number, memory in memories(model).items():
+        table = memory.table.values.numpy()
         (changed,) = np.nonzero((table != start[number]).any(axis=1))
         assert 0 < len(changed) <= 5
         assert set(changed) <= set(best[number].tolist())
-        index = optimizer._get_variable_index(memory.memory_values)
+        index = optimizer._get_variable_index(memory.table.values)
         for moments in (optimizer._momentums, optimizer._velocities):
             (moved,) = np.nonzero(moments[index].numpy().any(axis=1))
             assert set(moved) == set(changed)
@@ -314,7 +314,7 @@ def test_gradients_that_are_not_finite_are_told():
 def test_slots_of_which_none_is_important_are_told():
     model = make_model()
     x, y = make_batch()
-    everywhere = {n: np.ones(SLOTS, "int32") for n in find_memories(model)}
+    everywhere = {n: np.ones(SLOTS, "int32") for n in memories(model)}
     teacher = MemoryTeacher(
         model,
         slots=5,

@@ -42,7 +42,7 @@ def warnings_in(caplog):
 
 
 def values_of(task):
-    return task.backbone.transformer_layers[0].product_key_memory.memory_values
+    return task.backbone.transformer_layers[0].memory.table.values
 
 
 def test_rows_that_no_token_read_stay(caplog):
@@ -60,7 +60,6 @@ def test_frozen_values_and_plain_models():
     task = new_task()
     freeze_memory(task.backbone)
     fit(task)
-    assert task.optimizer.memory_pattern is None
     fit(new_task(memory_layers=()))
 
 
@@ -97,8 +96,8 @@ def test_keras_accumulation_keeps_the_statistics_of_each_part():
         keras.optimizers.SGD(0.1, gradient_accumulation_steps=4),
         loss="sparse_categorical_crossentropy",
     )
-    memory = task.backbone.transformer_layers[0].product_key_memory
-    moving = memory.query_normalization.moving_mean
+    memory = task.backbone.transformer_layers[0].memory
+    moving = memory.query_normalization_layer.moving_mean
     before = moving.numpy()
     fit(task)
     assert task.optimizer.iterations == 0

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 from keras_pkm.layers import ProductKeyMemory
-from keras_pkm.layers.find_memories import find_memories
+from keras_pkm.layers.memories import memories
 from keras_pkm.models import PKMBertTextClassifier
 from keras_pkm.models import freeze_except_memory
 from keras_pkm.models import freeze_memory
+from keras_pkm.ops.value_tables import is_table
 from keras_pkm.optimizers import PKMAdam
 from tests.contracts import fresh_rng
 from tests.models.modes import eager_and_graph
@@ -18,7 +19,7 @@ from tests.models.tiny import tiny_backbone
 
 # The weights of each part; batch norm's moving statistics are weights, too.
 PATHS = {
-    "values": ("memory_values",),
+    "values": ("table/values",),
     "keys": ("sub_keys",),
     "queries": ("query_projection/", "query_normalization/"),
 }
@@ -35,16 +36,13 @@ def test_frozen_parts_stay_bit_for_bit(eager, parts, block):
         tiny_backbone(memory_block=block, **ONE_LAYER), num_classes=2
     )
     freeze_memory(task.backbone, parts)
-    pattern = {"memory_pattern": None} if "values" in parts else {}
     task.compile(
-        PKMAdam(1e-2, 1e-1, weight_decay=0.1, **pattern),
+        PKMAdam(1e-2, 1e-1, weight_decay=0.1),
         loss="sparse_categorical_crossentropy",
         run_eagerly=eager,
     )
     rng = fresh_rng()
-    memory = {
-        w.path: w.numpy() for w in task.weights if "product_key" in w.path
-    }
+    memory = {w.path: w.numpy() for w in task.weights if "/memory/" in w.path}
     for _ in range(2):
         task.fit(features(rng), rng.integers(0, 2, 8), shuffle=False, verbose=0)
     frozen = [path for part in parts for path in PATHS[part]]
@@ -115,9 +113,9 @@ def test_all_but_the_values_stay_bit_for_bit(make):
     model.layers[-1].trainable = False
     model.layers[-2].trainable = False
     freeze_except_memory(model)
-    memories = find_memories(model).values()
+    found = memories(model).values()
     assert {id(v) for v in model.trainable_variables} == {
-        id(memory.memory_values) for memory in memories
+        id(memory.table.values) for memory in found
     }
     before = {v.path: v.numpy() for v in model.weights}
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
@@ -127,7 +125,7 @@ def test_all_but_the_values_stay_bit_for_bit(make):
     model.fit(inputs, rng.integers(0, 2, 8), shuffle=False, verbose=0)
     for variable in model.weights:
         changed = ~np.equal(before[variable.path], variable.numpy())
-        if variable.name != "memory_values":
+        if not is_table(variable):
             assert not changed.any(), variable.path
         else:
             assert 0 < changed.any(axis=1).mean() < 1
@@ -144,7 +142,7 @@ def test_all_but_the_values_stay_bit_for_bit(make):
 def test_except_memory_says_what_is_wrong():
     with pytest.raises(ValueError, match="a `BertBackbone` without one"):
         freeze_except_memory(keras_hub.models.BertBackbone(**SIZES))
-    with pytest.raises(ValueError, match="`model` must be built before"):
+    with pytest.raises(ValueError, match="`model` must be built, so"):
         freeze_except_memory(
             keras.Sequential([ProductKeyMemory(8, top_k=4, key_dim=8)])
         )

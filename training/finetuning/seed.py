@@ -60,9 +60,6 @@ def train_seed(
             warmup_ratio=recipe.warmup_ratio,
             weight_decay=recipe.weight_decay,
             clip_norm=recipe.clip_norm,
-            trains_values=bool(
-                task.backbone.memory_outputs and "values" not in recipe.freeze
-            ),
             scales_loss=_scales_loss(recipe),
         )
         kind.compile(task, optimizer)

@@ -18,7 +18,6 @@ def make_optimizer(
     warmup_ratio: float,
     weight_decay: float | None,
     clip_norm: float | None,
-    trains_values: bool,
     scales_loss: bool,
     reduction: Literal["sparse", "dense"] = "sparse",
 ) -> keras.optimizers.Optimizer:
@@ -33,7 +32,6 @@ def make_optimizer(
         weight_decay: Decoupled weight decay, except of values, biases and
             norms.
         clip_norm: Largest norm of all gradients together.
-        trains_values: Whether the model has memory values to train.
         scales_loss: Whether to scale the loss, which float16 needs.
         reduction: How replicas sum the gradients of the values.
     """
@@ -50,7 +48,6 @@ def make_optimizer(
         ),
         weight_decay=weight_decay or None,
         global_clipnorm=clip_norm,
-        memory_pattern=r"(^|/)memory_values$" if trains_values else None,
         reduction=reduction,
     )
     return LossScaleOptimizer(optimizer) if scales_loss else optimizer

@@ -7,7 +7,7 @@ from typing import Literal
 import keras
 import keras_hub
 
-from keras_pkm.layers.find_memories import find_memories
+from keras_pkm.layers.memories import memories
 from keras_pkm.runs.user_error import UserError
 from keras_pkm.trainers.freezing import freeze_pooler
 from training.facts.fact_batches import Facts
@@ -139,8 +139,11 @@ def _draw_first_weights(model: keras_hub.models.Task) -> None:
     so weak compared with the signal at the mask.
     """
     width = model.backbone.hidden_dim
-    memories = find_memories(model).values()
-    of_memories = {id(v) for memory in memories for v in memory.variables}
+    of_memories = {
+        id(variable)
+        for memory in memories(model).values()
+        for variable in memory.variables
+    }
     tokens = model.backbone.token_embedding.embeddings
     for variable in model.trainable_variables:
         if id(variable) in of_memories:
@@ -187,7 +190,6 @@ def compile_model(
             warmup_ratio=recipe.warmup_ratio,
             weight_decay=None,
             clip_norm=recipe.clip_norm,
-            trains_values=bool(model.backbone.memory_outputs),
             scales_loss=False,
         ),
         weighted_metrics=[],

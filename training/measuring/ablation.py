@@ -7,7 +7,7 @@ from typing import Literal
 import keras
 import numpy as np
 
-from keras_pkm.layers.find_memories import find_memories
+from keras_pkm.layers.memories import tables
 from keras_pkm.runs.user_error import UserError
 
 Ablation = Literal["zero", "shuffle"]
@@ -21,7 +21,7 @@ def ablated_memory(
     """Removes the contents of a model's memories within this context.
 
     Args:
-        model: Any Keras model with `ProductKeyMemory` layers.
+        model: Any Keras model with memories.
         how: `"zero"` sets all values to zero; `"shuffle"` gives each slot the
             values of another one, so that their distribution stays the same.
         seed: Seed of the order of the shuffled slots.
@@ -29,23 +29,22 @@ def ablated_memory(
     Raises:
         UserError: the model has no memory.
     """
-    memories = find_memories(model)
-    if not memories:
+    found = tables(model)
+    if not found:
         raise UserError(
             "--ablate-memory needs a model with a memory, received one "
             "without: leave the flag out, or pass another model"
         )
-    tables = {
-        number: memory.memory_values.numpy()
-        for number, memory in memories.items()
-    }
+    kept = {number: table.values.numpy() for number, table in found.items()}
     order = np.random.default_rng(seed)
-    for number, table in tables.items():
-        memories[number].memory_values.assign(
-            np.zeros_like(table) if how == "zero" else order.permutation(table)
+    for number, values in kept.items():
+        found[number].values.assign(
+            np.zeros_like(values)
+            if how == "zero"
+            else order.permutation(values)
         )
     try:
         yield
     finally:
-        for number, table in tables.items():
-            memories[number].memory_values.assign(table)
+        for number, values in kept.items():
+            found[number].values.assign(values)

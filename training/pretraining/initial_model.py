@@ -4,6 +4,7 @@ import dataclasses
 
 import keras_hub
 
+from keras_pkm.layers.memories import memories
 from training.commands.recipe_checks import out_of_range
 from training.loading.families import DecoderFamily
 from training.loading.families import Family
@@ -72,9 +73,7 @@ def recipe_of_initial_model(
     decided["backbone"] = initial.family.name
     if getattr(backbone, "memory_outputs", None):
         block = backbone.memory_block
-        memory = backbone.transformer_layers[
-            backbone.memory_layers[0] - 1
-        ].product_key_memory.get_config()
+        memory = memories(backbone)[backbone.memory_layers[0]].get_config()
         decided.update(
             memory_layers=backbone.memory_layers,
             # Of causal models, --memory-block resm is a memory behind a block.

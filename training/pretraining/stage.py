@@ -91,7 +91,6 @@ def compile_model(
             warmup_ratio=recipe.warmup_ratio,
             weight_decay=recipe.weight_decay,
             clip_norm=recipe.clip_norm,
-            trains_values=bool(model.backbone.memory_outputs),
             scales_loss=_scales_loss(model),
             reduction=recipe.reduction,
         )

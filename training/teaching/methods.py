@@ -9,7 +9,7 @@ from typing import Protocol
 import keras
 import tensorflow as tf
 
-from keras_pkm.layers.find_memories import find_memories
+from keras_pkm.layers.memories import memories
 from keras_pkm.optimizers.pkm_adam import PKMAdam
 from keras_pkm.probing.model_batches import ModelBatches
 from keras_pkm.runs.user_error import UserError
@@ -86,12 +86,7 @@ def make_teacher(
             f"--method {method} needs a model with such a part, received a "
             f"{type(task).__name__}: pass another --method"
         )
-    has_values = any(each.name == "memory_values" for each in variables)
-    optimizer = PKMAdam(
-        learning_rate,
-        learning_rate,
-        **({} if has_values else {"memory_pattern": None}),
-    )
+    optimizer = PKMAdam(learning_rate, learning_rate)
     step = make_teaching_step(task, variables, optimizer, loss)
     if method != "replay":
         return _WeightTeacher(task, step, None)
@@ -104,7 +99,7 @@ def check_memory(task: keras.Model, method: Method) -> None:
     Raises:
         UserError: it has no memory.
     """
-    if method in OF_MEMORIES and not find_memories(task):
+    if method in OF_MEMORIES and not memories(task):
         raise UserError(
             f"--method {method} needs a model with a memory, received one "
             "without: pass --method all, or a model with a memory"

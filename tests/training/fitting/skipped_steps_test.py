@@ -14,7 +14,7 @@ def test_a_series_goes_on_from_one_fit_to_the_next(tmp_path):
     checkpoint = TrainingCheckpoint(tmp_path, state=Progress())
     skipped = SkippedStepsOfRun(checkpoint, limit=3)
     model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1)])
-    model.compile(PKMAdam(memory_pattern=None), loss="mse")
+    model.compile(PKMAdam(), loss="mse")
 
     def fit(*batches):
         model.fit(

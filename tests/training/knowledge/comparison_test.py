@@ -238,14 +238,14 @@ def test_first_weights():
     drawn = {
         variable.path: variable.numpy()
         for variable in model.trainable_variables
-        if variable.name in ("kernel", "embeddings", "memory_values")
+        if variable.name in ("kernel", "embeddings", "values")
     }
     glorot = (2 / (64 + 64)) ** 0.5
     for path, deviation in (
         ("token_embedding/embeddings", 0.1),
         ("transformer_layer_0/self_attention_layer/key/kernel", glorot),
         ("transformer_layer_1/self_attention_layer/value/kernel", 2 * glorot),
-        ("transformer_layer_0/product_key_memory/memory_values", 1 / 8),
+        ("transformer_layer_0/memory/table/values", 1 / 8),
     ):
         assert drawn[path].std() == pytest.approx(deviation, rel=0.05), path
     for one, other in itertools.combinations(drawn.values(), 2):

@@ -15,7 +15,7 @@ def model():
 
 
 def table_of(model):
-    return model.layers[-1].memory_values.numpy()
+    return model.layers[-1].table.values.numpy()
 
 
 def test_contents_are_away_and_come_back(model):

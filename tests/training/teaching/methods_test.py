@@ -12,8 +12,8 @@ from tests.models.tiny import tiny_masked_lm
 from training.teaching.methods import make_teacher
 
 TRAINED = {
-    "values": {"memory_values"},
-    "slots": {"memory_values"},
+    "values": {"values"},
+    "slots": {"values"},
     "head": {"mlm_head"},
     "ffn": {"feedforward_intermediate_dense", "feedforward_output_dense"},
     "lora": {"lora_kernel_a", "lora_kernel_b"},

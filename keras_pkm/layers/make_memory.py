@@ -1,0 +1,66 @@
+"""Makes memories after a template."""
+
+from typing import Any
+from typing import TypeAlias
+
+import keras
+
+from keras_pkm.layers.memory import Memory
+from keras_pkm.layers.product_key_memory import ProductKeyMemory
+from keras_pkm.ops.arguments import plain_values
+
+#: How the memories of a model are described: a memory; its config, as
+#: `keras.saving.serialize_keras_object` returns it; or arguments of
+#: `ProductKeyMemory`.
+MemoryTemplate: TypeAlias = Memory | dict[str, Any] | None
+
+
+def make_memory(
+    template: MemoryTemplate,
+    dtype: str | keras.DTypePolicy,
+    **defaults: Any,
+) -> Memory:
+    """Makes a memory with weights of its own, named "memory".
+
+    Args:
+        template: A memory, its config, or arguments of `ProductKeyMemory`.
+        dtype: The dtype policy of the new memory.
+        **defaults: Arguments of `ProductKeyMemory`, for templates that are
+            arguments and lack them.
+
+    Raises:
+        ValueError: the template is something else.
+    """
+    config = memory_config(template)
+    own = {"name": "memory", "dtype": dtype}
+    if "class_name" not in config:
+        return ProductKeyMemory(**{**defaults, **config, **own})
+    config = {**config, "config": {**config["config"], **own}}
+    memory = keras.saving.deserialize_keras_object(config)
+    if not isinstance(memory, Memory):
+        raise ValueError(
+            "`memory` must be the config of a `keras_pkm.layers.Memory`. "
+            f"Received: that of a `{type(memory).__name__}`."
+        )
+    return memory
+
+
+def memory_config(template: MemoryTemplate) -> dict[str, Any]:
+    """Returns a template as a dict that JSON accepts.
+
+    Raises:
+        ValueError: it is no template.
+    """
+    if isinstance(template, Memory):
+        template = keras.saving.serialize_keras_object(template)
+    if template is not None and not isinstance(template, dict):
+        raise ValueError(
+            "`memory` must be a memory, the config of one, or a dict of "
+            "arguments of `keras_pkm.layers.ProductKeyMemory`. Received: "
+            f"memory={template!r}."
+        )
+    config = plain_values(template)
+    # Copies are other objects, and are built when they know their inputs.
+    for of_the_object in ("build_config", "shared_object_id"):
+        config.pop(of_the_object, None)
+    return config

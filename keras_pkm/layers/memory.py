@@ -1,0 +1,299 @@
+"""The base of memories: they address a table, read it, and combine reads."""
+
+from typing import Any
+from typing import Self
+
+import keras
+from keras import ops
+
+from keras_pkm.layers.memory_observer import report_read
+from keras_pkm.layers.padding_mask import flatten_mask
+from keras_pkm.layers.value_table import ValueTable
+from keras_pkm.ops.arguments import fraction
+from keras_pkm.ops.arguments import positive_int
+from keras_pkm.ops.arguments import positive_int_or_none
+from keras_pkm.ops.implementation import check_implementation
+from keras_pkm.ops.implementation import choose_implementation
+from keras_pkm.ops.tensors import MemoryAccess
+from keras_pkm.ops.tensors import Tensor
+
+
+class Memory(keras.layers.Layer):
+    """Base of all kinds of memory; each token reads a few rows of a table.
+
+    A memory computes
+
+        slots, weights = address(x)                 (k slots for each head)
+        output = combine(x, Σ_heads Σ_j weights[j] · values[slots[j]])
+
+    A kind of memory is a subclass with an `address`, such as
+    `keras_pkm.layers.ProductKeyMemory`. It may have a `combine` of its own,
+    too. Whatever the package does with memories, it does with each kind:
+    `keras_pkm.models.add_memory`, `keras_pkm.optimizers.PKMAdam`, teaching,
+    patches, metrics, freezing, exports.
+
+    The layer itself has no residual connection and no layer normalization.
+
+    Args:
+        num_slots: int. Number of rows of the table, below `2³¹`.
+        num_heads: int. Number of reads of a token.
+        top_k: int. Number of slots in a read.
+        value_dim: int. Width of the values. Defaults to the width of the
+            inputs; if it differs from that, a projection without bias brings
+            the output to the inputs' width.
+        value_dropout: float in [0, 1). Dropout of the output. Defaults to `0`.
+        values_initializer, values_regularizer, values_constraint: optional,
+            see `keras_pkm.layers.ValueTable`.
+        table: optional `keras_pkm.layers.ValueTable`, shared with other
+            memories. Its own arguments count then. Defaults to a table of
+            this memory alone.
+        implementation: `"fastest"`, `"portable"` (operations of the backend
+            alone) or `"auto"`: the fastest one in training and the portable
+            one otherwise, so that exported models run anywhere. Defaults to
+            `"auto"`; see `keras_pkm.ops.use_implementation`.
+        **kwargs: further arguments of `keras.layers.Layer`, such as `name` and
+            `dtype`. The values and their weighted sums are float32 under every
+            dtype policy.
+
+    Call arguments:
+        inputs: float tensor of shape `(..., dim)`, any leading dimensions.
+        mask: optional bool or int tensor of shape `(...)`, true or 1 at
+            tokens, false or 0 at padding. The output at padding is zero, and
+            padding enters neither statistics nor any gradient. Defaults to the
+            inputs' Keras mask, if they carry one.
+        training: bool. Whether dropout and the like act as in training.
+        return_memory_access: bool. Whether to return the slots read, too.
+            Defaults to `False`.
+
+    Returns:
+        A tensor of shape `(..., dim)`, or, with `return_memory_access=True`, a
+        tuple of it and the memory access `(slots, weights)`: int32 and float32
+        tensors of shape `(..., num_heads, top_k)`. The weights at padding are
+        0.
+
+    Example:
+
+    A memory that chooses slots by the largest channels of its input:
+
+    >>> class LargestChannels(keras_pkm.layers.Memory):
+    ...     def address(self, tokens, mask, training):
+    ...         weights, slots = keras.ops.top_k(tokens, self.top_k)
+    ...         return slots[:, None], weights[:, None]
+    >>> memory = LargestChannels(num_slots=64, num_heads=1, top_k=2)
+    >>> memory(np.random.normal(size=(4, 10, 64))).shape
+    TensorShape([4, 10, 64])
+    """
+
+    def __init__(
+        self,
+        num_slots: int,
+        num_heads: int,
+        top_k: int,
+        value_dim: int | None = None,
+        value_dropout: float = 0.0,
+        values_initializer: Any = None,
+        values_regularizer: Any = None,
+        values_constraint: Any = None,
+        table: ValueTable | None = None,
+        implementation: str = "auto",
+        **kwargs: Any,
+    ):
+        super().__init__(**kwargs)
+        self.num_slots = positive_int("num_slots", num_slots)
+        self.num_heads = positive_int("num_heads", num_heads)
+        self.top_k = positive_int("top_k", top_k)
+        self.value_dim = positive_int_or_none("value_dim", value_dim)
+        self.value_dropout = fraction("value_dropout", value_dropout)
+        self.values_initializer = keras.initializers.get(values_initializer)
+        self.values_regularizer = keras.regularizers.get(values_regularizer)
+        self.values_constraint = keras.constraints.get(values_constraint)
+        self.implementation = check_implementation(implementation)
+        self.table = table
+        self._shared_table = table is not None
+        if self.num_slots >= 2**31:
+            raise ValueError(
+                "`num_slots` must be below 2**31, because slots are numbered "
+                f"in int32. Received: num_slots={num_slots}."
+            )
+        self.supports_masking = True
+        # XLA's top-k on CPU takes about twice as long as TensorFlow's, and its
+        # gather of resource rows has no sparse gradient.
+        self.supports_jit = False
+
+    def address(
+        self, tokens: Tensor, mask: Tensor | None, training: bool | None
+    ) -> MemoryAccess:
+        """Returns the slots that each token reads, and their weights.
+
+        Args:
+            tokens: float tensor of shape `(tokens, dim)`, zero at padding.
+            mask: optional bool tensor of shape `(tokens,)`, false at padding.
+            training: optional bool.
+
+        Returns:
+            A tuple of int32 slots and float32 weights, of shape
+            `(tokens, num_heads, top_k)`. Weights at padding may be anything.
+        """
+        raise NotImplementedError(
+            f"`{type(self).__name__}` must have a method `address`."
+        )
+
+    def build_address(self, dim: int) -> None:
+        """Makes the layers and weights that `address` needs.
+
+        Args:
+            dim: The width of the inputs.
+        """
+
+    def combine(
+        self, tokens: Tensor, reads: Tensor, training: bool | None
+    ) -> Tensor:
+        """Returns the output of each token.
+
+        Here it is what was read, brought to the width of the inputs.
+
+        Args:
+            tokens: float tensor of shape `(tokens, dim)`, zero at padding.
+            reads: tensor of shape `(tokens, value_dim)`, zero at padding.
+            training: optional bool.
+
+        Returns:
+            A tensor of shape `(tokens, dim)`. It must be zero at padding.
+        """
+        if self.output_projection is not None:
+            reads = self.output_projection(reads)
+        return self.value_dropout_layer(reads, training=training)
+
+    def build(self, inputs_shape: tuple[int | None, ...]) -> None:
+        dim = inputs_shape[-1]
+        if dim is None:
+            raise ValueError(
+                "The last dimension of the inputs of a memory must be known. "
+                f"Received: inputs_shape={inputs_shape}."
+            )
+        self.build_address(dim)
+        self._build_table(self.value_dim or dim)
+        self.build_combine(dim)
+
+    def _build_table(self, value_dim: int) -> None:
+        if self.table is None:
+            self.table = ValueTable(
+                self.num_slots,
+                value_dim,
+                values_initializer=self.values_initializer,
+                values_regularizer=self.values_regularizer,
+                values_constraint=self.values_constraint,
+                dtype=self.dtype_policy,
+                name="table",
+            )
+        expected = (self.num_slots, value_dim)
+        if (self.table.num_slots, self.table.value_dim) != expected:
+            raise ValueError(
+                "`table` must have the `num_slots` and the `value_dim` of its "
+                f"memory, {expected}. Received: a table with "
+                f"{self.table.num_slots} slots of width "
+                f"{self.table.value_dim}."
+            )
+        if not self.table.built:
+            self.table.build()
+
+    def build_combine(self, dim: int) -> None:
+        """Makes the layers and weights that `combine` needs.
+
+        Args:
+            dim: The width of the inputs.
+        """
+        value_dim = self.table.value_dim
+        self.output_projection = None
+        if value_dim != dim:
+            self.output_projection = keras.layers.Dense(
+                dim,
+                use_bias=False,
+                dtype=self.dtype_policy,
+                name="output_projection",
+            )
+            self.output_projection.build((None, value_dim))
+        self.value_dropout_layer = keras.layers.Dropout(
+            self.value_dropout, dtype=self.dtype_policy, name="value_dropout"
+        )
+
+    def call(
+        self,
+        inputs: Tensor,
+        mask: Tensor | None = None,
+        training: bool | None = None,
+        return_memory_access: bool = False,
+    ) -> Tensor | tuple[Tensor, MemoryAccess]:
+        leading = ops.shape(inputs)[:-1]
+        mask = flatten_mask(inputs, mask)
+        tokens = ops.reshape(inputs, (-1, inputs.shape[-1]))
+        if mask is not None:
+            # Padding may contain anything, including NaN.
+            tokens = ops.where(mask[:, None], tokens, 0)
+
+        slots, weights = self.address(tokens, mask, training)
+        if mask is not None:
+            weights = ops.where(mask[:, None, None], weights, 0)
+        report_read(self, slots, weights, mask)
+        chosen = choose_implementation(self.implementation, training)
+        reads = self.table(slots, weights, implementation=chosen)
+        reads = ops.cast(reads, self.compute_dtype)
+        outputs = self.combine(tokens, reads, training)
+
+        outputs = ops.reshape(outputs, (*leading, inputs.shape[-1]))
+        if not return_memory_access:
+            return outputs
+        access = (*leading, self.num_heads, self.top_k)
+        return outputs, (
+            ops.reshape(slots, access),
+            ops.reshape(weights, access),
+        )
+
+    def compute_output_shape(
+        self, inputs_shape: tuple[int | None, ...]
+    ) -> tuple[int | None, ...]:
+        return inputs_shape
+
+    def compute_output_spec(
+        self,
+        inputs: keras.KerasTensor,
+        mask: keras.KerasTensor | None = None,
+        training: bool | None = None,
+        return_memory_access: bool = False,
+    ) -> Tensor | tuple[Tensor, MemoryAccess]:
+        outputs = keras.KerasTensor(inputs.shape, dtype=self.compute_dtype)
+        if not return_memory_access:
+            return outputs
+        access = (*inputs.shape[:-1], self.num_heads, self.top_k)
+        return outputs, (
+            keras.KerasTensor(access, dtype="int32"),
+            keras.KerasTensor(access, dtype="float32"),
+        )
+
+    def parts(self) -> dict[str, list[keras.Variable | keras.layers.Layer]]:
+        """Returns what `keras_pkm.models.freeze_memory` can freeze, by name.
+
+        Here it is the `"values"`. A kind of memory adds parts of its own.
+        """
+        return {"values": [self.table.values]}
+
+    def get_config(self) -> dict[str, Any]:
+        serialize = keras.saving.serialize_keras_object
+        return {
+            **super().get_config(),
+            "num_slots": self.num_slots,
+            "num_heads": self.num_heads,
+            "top_k": self.top_k,
+            "value_dim": self.value_dim,
+            "value_dropout": self.value_dropout,
+            "values_initializer": serialize(self.values_initializer),
+            "values_regularizer": serialize(self.values_regularizer),
+            "values_constraint": serialize(self.values_constraint),
+            "table": serialize(self.table if self._shared_table else None),
+            "implementation": self.implementation,
+        }
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> Self:
+        table = keras.saving.deserialize_keras_object(config.get("table"))
+        return cls(**{**config, "table": table})

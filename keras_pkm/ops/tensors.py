@@ -1,0 +1,9 @@
+"""Names for the types of tensors in signatures."""
+
+from typing import Any
+from typing import TypeAlias
+
+#: A tensor of Keras' backend, or one of `keras.KerasTensor`.
+Tensor: TypeAlias = Any
+#: The slots and the weights of a read.
+MemoryAccess: TypeAlias = tuple[Tensor, Tensor]

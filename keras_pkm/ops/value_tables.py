@@ -1,0 +1,29 @@
+"""Variables that are tables of values know it, whatever layer owns them."""
+
+import keras
+
+_MARK = "_is_value_table"
+
+
+def mark_as_table(variable: keras.Variable) -> None:
+    """Marks a variable as a value table, of which a step reads a few rows.
+
+    `keras_pkm.optimizers.PKMAdam` then trains the rows that a batch has read
+    and leaves the others unchanged, as it does those of
+    `keras_pkm.layers.ValueTable`. Call it before the optimizer is built.
+
+    Args:
+        variable: `keras.Variable` of shape `(rows, width)`.
+
+    Example:
+
+    >>> embedding = keras.layers.Embedding(1000, 16)
+    >>> embedding.build()
+    >>> keras_pkm.ops.mark_as_table(embedding.embeddings)
+    """
+    setattr(variable, _MARK, True)
+
+
+def is_table(variable: keras.Variable) -> bool:
+    """Whether a variable is marked as a value table."""
+    return getattr(variable, _MARK, False)
