@@ -16,15 +16,14 @@ def add_memory(
     model: keras_hub.models.Backbone | keras_hub.models.Task,
     memory_layers: Iterable[int],
     memory: MemoryTemplate = None,
-    initial_scale: float = 0.0,
     memory_block: str = "serial",
 ) -> keras_hub.models.Backbone | keras_hub.models.Task:
     """Adds memories to a language model of KerasHub: the paper's "+Init".
 
-    Unless `initial_scale` or `memory_block` says otherwise, the new model
-    initially computes exactly what the plain one does. Its class is a subclass
-    of the plain model's class: it has the same methods, such as `generate`,
-    and its presets are loaded by the same `from_preset`, after
+    The values of the memories are zero at first, so that the new model computes
+    exactly what the plain one does, and learn from the first step on. Its class
+    is a subclass of the plain model's class: it has the same methods, such as
+    `generate`, and its presets are loaded by the same `from_preset`, after
     `import keras_pkm`. Tasks train under `tf.distribute`, and by default with
     `keras_pkm.optimizers.PKMAdam`.
 
@@ -44,9 +43,9 @@ def add_memory(
             a copy with weights of its own; the config of one; or a dict of
             arguments of `keras_pkm.layers.ProductKeyMemory`. With `"serial"`,
             queries are normalized by `"layer"` if such a dict does not say
-            otherwise. Defaults to none of these arguments.
-        initial_scale: float. Initial factor of each serial memory's output.
-            Defaults to `0`.
+            otherwise. Values are zero at first unless it has a
+            `values_initializer`, but for `"pkm"`. Defaults to none of these
+            arguments.
         memory_block: `"serial"` adds a memory behind each of the blocks.
             `"resm"` adds it beside the block's feed-forward network, and
             `"pkm"` replaces that network, as in the paper. Defaults to
@@ -89,7 +88,7 @@ def add_memory(
     """
     if isinstance(model, KINDS):
         backbone = add_memory(
-            model.backbone, memory_layers, memory, initial_scale, memory_block
+            model.backbone, memory_layers, memory, memory_block
         )
         return _around(backbone, model)
     if not isinstance(model, keras_hub.models.Backbone):
@@ -101,7 +100,7 @@ def add_memory(
     # The new weights belong to the strategy of the others.
     with strategy_of(model).scope():
         return backbone_class(type(model))(
-            model, memory_layers, memory, initial_scale, memory_block
+            model, memory_layers, memory, memory_block
         )
 
 

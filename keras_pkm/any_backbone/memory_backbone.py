@@ -13,7 +13,6 @@ from keras_pkm.layers.make_memory import memory_config
 from keras_pkm.layers.memories import memories
 from keras_pkm.layers.memory_block import MemoryBlock
 from keras_pkm.layers.memory_layers import check_memory_layers
-from keras_pkm.ops.arguments import finite
 from keras_pkm.ops.arguments import one_of
 
 #: Where a memory can stand: behind a block, or inside it.
@@ -42,9 +41,9 @@ class MemoryBackbone(keras_hub.models.Backbone):
             a copy with weights of its own; the config of one; or a dict of
             arguments of `keras_pkm.layers.ProductKeyMemory`. With `"serial"`,
             queries are normalized by `"layer"` if such a dict does not say
-            otherwise. Defaults to none of these arguments.
-        initial_scale: float. Initial factor of each serial memory's output.
-            With `0`, its default, the model starts exactly as the plain one.
+            otherwise. Values are zero at first unless it has a
+            `values_initializer`, but for `"pkm"`. Defaults to none of these
+            arguments.
         memory_block: `"serial"`, behind a block; `"resm"`, beside its
             feed-forward network; or `"pkm"`, instead of that network.
             Defaults to `"serial"`.
@@ -92,7 +91,6 @@ class MemoryBackbone(keras_hub.models.Backbone):
         backbone: keras_hub.models.Backbone,
         memory_layers: Iterable[int],
         memory: MemoryTemplate = None,
-        initial_scale: float = 0.0,
         memory_block: str = "serial",
         dtype: str | keras.DTypePolicy | None = None,
         **kwargs: Any,
@@ -100,20 +98,12 @@ class MemoryBackbone(keras_hub.models.Backbone):
         _check_dtype(dtype, backbone)
         blocks = _blocks(backbone)
         memory_layers = check_memory_layers(memory_layers, len(blocks))
-        initial_scale = finite("initial_scale", initial_scale)
         one_of("memory_block", memory_block, MEMORY_BLOCKS)
-        if initial_scale and memory_block != "serial":
-            raise ValueError(
-                '`initial_scale` must be 0 unless `memory_block="serial"`, '
-                "because other memories have no scale. Received: "
-                f"initial_scale={initial_scale!r}, "
-                f"memory_block={memory_block!r}."
-            )
 
         def add_to(block: keras.layers.Layer) -> keras.layers.Layer:
             name = f"{block.name}_with_memory"
             if memory_block == "serial":
-                return MemoryBlock(block, memory, initial_scale, name=name)
+                return MemoryBlock(block, memory, name=name)
             return make_parallel_block(block, memory_block, memory, name)
 
         with_memory = {
@@ -145,7 +135,6 @@ class MemoryBackbone(keras_hub.models.Backbone):
         # === Config ===
         self.memory_layers = memory_layers
         self.memory = memory_config(memory)
-        self.initial_scale = initial_scale
         self.memory_block = memory_block
 
         # === Functional Model ===
@@ -231,7 +220,6 @@ class MemoryBackbone(keras_hub.models.Backbone):
             ),
             "memory_layers": list(self.memory_layers),
             "memory": dict(self.memory),
-            "initial_scale": self.initial_scale,
             "memory_block": self.memory_block,
         }
 

@@ -4,6 +4,7 @@ import keras
 import keras_hub
 
 from keras_pkm.layers.make_memory import MemoryTemplate
+from keras_pkm.layers.make_memory import make_memory
 from keras_pkm.layers.pkm_transformer_encoder import PKMTransformerEncoder
 
 # The sublayers of `keras_hub.layers.TransformerEncoder`.
@@ -45,6 +46,8 @@ def make_parallel_block(
             f"ELECTRA and XLM-RoBERTa. Received: '{encoder.name}', a "
             f'`{type(encoder).__name__}`. Use `memory_block="serial"`.'
         )
+    if memory_block == "resm":
+        memory = make_memory(memory, encoder.dtype_policy, reads_zero=True)
     config = {**encoder.get_config(), "name": name}
     block = PKMTransformerEncoder(
         **{**config, "block": memory_block, "memory": memory}

@@ -18,6 +18,7 @@ MemoryTemplate: TypeAlias = Memory | dict[str, Any] | None
 def make_memory(
     template: MemoryTemplate,
     dtype: str | keras.DTypePolicy,
+    reads_zero: bool = False,
     **defaults: Any,
 ) -> Memory:
     """Makes a memory with weights of its own, named "memory".
@@ -25,6 +26,9 @@ def make_memory(
     Args:
         template: A memory, its config, or arguments of `ProductKeyMemory`.
         dtype: The dtype policy of the new memory.
+        reads_zero: Whether the values are zero at first, so that a model to
+            which the memory is added computes what it did before. A
+            `values_initializer` in the template wins.
         **defaults: Arguments of `ProductKeyMemory`, for templates that are
             arguments and lack them.
 
@@ -32,11 +36,16 @@ def make_memory(
         ValueError: the template is something else.
     """
     config = memory_config(template)
-    own = {"name": "memory", "dtype": dtype}
-    if "class_name" not in config:
-        return ProductKeyMemory(**{**defaults, **config, **own})
-    config = {**config, "config": {**config["config"], **own}}
-    memory = keras.saving.deserialize_keras_object(config)
+    is_complete = "class_name" in config
+    arguments = {**config["config"]} if is_complete else {**defaults, **config}
+    arguments |= {"name": "memory", "dtype": dtype}
+    if reads_zero and arguments.get("values_initializer") is None:
+        arguments["values_initializer"] = "zeros"
+    if not is_complete:
+        return ProductKeyMemory(**arguments)
+    memory = keras.saving.deserialize_keras_object(
+        {**config, "config": arguments}
+    )
     if not isinstance(memory, Memory):
         raise ValueError(
             "`memory` must be the config of a `keras_pkm.layers.Memory`. "

@@ -6,6 +6,7 @@ import keras
 import tensorflow as tf
 from keras import ops
 
+from keras_pkm.layers.observing import normalizations
 from keras_pkm.ops.arguments import finite
 from keras_pkm.ops.arguments import fraction
 from keras_pkm.ops.replicas import sum_over_replicas
@@ -77,6 +78,7 @@ class MaskedBatchNormalization(keras.layers.BatchNormalization):
         mask: Tensor | None = None,
     ) -> Tensor:
         inputs = ops.cast(inputs, "float32")
+        normalizations.report(self, inputs, mask)
         if training and self.trainable:
             mean, variance, count = self._masked_moments(inputs, mask)
             self._update_moving_statistics(mean, variance, count)

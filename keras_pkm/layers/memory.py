@@ -6,7 +6,7 @@ from typing import Self
 import keras
 from keras import ops
 
-from keras_pkm.layers.memory_observer import report_read
+from keras_pkm.layers.observing import memory_reads
 from keras_pkm.layers.padding_mask import flatten_mask
 from keras_pkm.layers.value_table import ValueTable
 from keras_pkm.ops.arguments import fraction
@@ -108,7 +108,8 @@ class Memory(keras.layers.Layer):
         self.values_regularizer = keras.regularizers.get(values_regularizer)
         self.values_constraint = keras.constraints.get(values_constraint)
         self.implementation = check_implementation(implementation)
-        self.table = table
+        # A `ValueTable` from `build` on.
+        self.table: Any = table
         self._shared_table = table is not None
         if self.num_slots >= 2**31:
             raise ValueError(
@@ -234,7 +235,7 @@ class Memory(keras.layers.Layer):
         slots, weights = self.address(tokens, mask, training)
         if mask is not None:
             weights = ops.where(mask[:, None, None], weights, 0)
-        report_read(self, slots, weights, mask)
+        memory_reads.report(self, slots, weights, mask)
         chosen = choose_implementation(self.implementation, training)
         reads = self.table(slots, weights, implementation=chosen)
         reads = ops.cast(reads, self.compute_dtype)

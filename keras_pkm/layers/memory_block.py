@@ -10,7 +10,6 @@ from keras import ops
 from keras_pkm.layers.make_memory import MemoryTemplate
 from keras_pkm.layers.make_memory import make_memory
 from keras_pkm.layers.make_memory import memory_config
-from keras_pkm.ops.arguments import finite
 from keras_pkm.ops.tensors import Tensor
 
 # What a block is asked besides its own arguments.
@@ -24,13 +23,13 @@ class MemoryBlock(keras.layers.Layer):
 
     With y = block(x), it computes
 
-        y + scale · memory(norm(y))
+        y + memory(norm(y))
 
-    where the scale is a trained vector, of one number for each channel, and
-    norm a layer normalization. With a scale of zero, its default at first, the
-    block computes what it computed before. It takes the arguments of the block
-    and returns what the block returns: a tensor, or a tuple whose first entry
-    is the tensor, such as the outputs and the attention's cache.
+    where norm is a layer normalization. The values of the memory are zero at
+    first, so that the block computes what it computed before, and learn from
+    the first step on. It takes the arguments of the block and returns what the
+    block returns: a tensor, or a tuple whose first entry is the tensor, such
+    as the outputs and the attention's cache.
 
     Args:
         block: built `keras.layers.Layer`, such as
@@ -40,9 +39,9 @@ class MemoryBlock(keras.layers.Layer):
             a copy with weights of its own; the config of one; or a dict of
             arguments of `keras_pkm.layers.ProductKeyMemory`, whose queries are
             normalized by `"layer"` if it does not say otherwise: statistics of
-            a batch would tell a causal model of later tokens. Defaults to
+            a batch would tell a causal model of later tokens. Unless it has a
+            `values_initializer`, its values are zero at first. Defaults to
             none of these arguments.
-        initial_scale: float. Of all channels. Defaults to `0`.
         **kwargs: further arguments of `keras.layers.Layer`. The dtype policy
             is the block's if none is given.
 
@@ -76,7 +75,6 @@ class MemoryBlock(keras.layers.Layer):
         self,
         block: keras.layers.Layer,
         memory: MemoryTemplate = None,
-        initial_scale: float = 0.0,
         **kwargs: Any,
     ):
         # Keras tells masks and optional tensors apart by this signature.
@@ -84,12 +82,14 @@ class MemoryBlock(keras.layers.Layer):
         kwargs.setdefault("dtype", block.dtype_policy)
         super().__init__(**kwargs)
         self.block = block
-        self.initial_scale = finite("initial_scale", initial_scale)
         self.normalization = keras.layers.LayerNormalization(
             dtype=self.dtype_policy, name="normalization"
         )
         self.memory = make_memory(
-            memory, self.dtype_policy, query_normalization="layer"
+            memory,
+            self.dtype_policy,
+            reads_zero=True,
+            query_normalization="layer",
         )
         self.supports_masking = True
         # That of the memory.
@@ -98,11 +98,6 @@ class MemoryBlock(keras.layers.Layer):
     def build(self, inputs_shape: tuple[int | None, ...]) -> None:
         self.normalization.build(inputs_shape)
         self.memory.build(inputs_shape)
-        self.scale = self.add_weight(
-            shape=(inputs_shape[-1],),
-            initializer=keras.initializers.Constant(self.initial_scale),
-            name="scale",
-        )
 
     def call(
         self,
@@ -123,7 +118,7 @@ class MemoryBlock(keras.layers.Layer):
             return_memory_access=True,
         )
         # The block may have another dtype policy.
-        y = y + ops.cast(self.scale * read, y.dtype)
+        y = y + ops.cast(read, y.dtype)
         outputs = (y, *others) if isinstance(outputs, tuple) else y
         return (outputs, access) if return_memory_access else outputs
 
@@ -176,7 +171,6 @@ class MemoryBlock(keras.layers.Layer):
             **super().get_config(),
             "block": keras.saving.serialize_keras_object(self.block),
             "memory": memory_config(self.memory),
-            "initial_scale": self.initial_scale,
         }
 
     @classmethod

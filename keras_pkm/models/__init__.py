@@ -29,6 +29,7 @@ from keras_pkm.models.text_classifier import PKMDistilBertTextClassifier
 from keras_pkm.models.text_classifier import PKMRobertaTextClassifier
 from keras_pkm.models.warm_start import WarmStartReport
 from keras_pkm.models.warm_start import copy_matching_weights
+from keras_pkm.probing.adapt_memories import adapt_memories
 from keras_pkm.probing.memory_probe import MemoryProbe
 from keras_pkm.trainers.freezing import freeze_except_memory
 from keras_pkm.trainers.freezing import freeze_memory
@@ -54,6 +55,7 @@ __all__ = [
     "QuestionAnswererPreprocessor",
     "RobertaQuestionAnswererPreprocessor",
     "WarmStartReport",
+    "adapt_memories",
     "add_memory",
     "copy_matching_weights",
     "freeze_except_memory",

@@ -10,9 +10,10 @@ import numpy as np
 import tensorflow as tf
 
 from keras_pkm.layers.memories import memories
-from keras_pkm.layers.memory_observer import observe_memories
+from keras_pkm.layers.observing import memory_reads
 from keras_pkm.ops.implementation import fastest_by_default
 from keras_pkm.ops.replicas import strategy_of
+from keras_pkm.probing.backbone_features import features_of
 from keras_pkm.probing.model_batches import Batch
 from keras_pkm.probing.model_batches import ModelBatches
 from keras_pkm.probing.usage_counter import UsageCounter
@@ -81,12 +82,7 @@ class MemoryProbe:
 
     def _count_reads(self, features: Any) -> None:
         if self._accesses is not None:
-            inputs = self._backbone.input
-            if not isinstance(features, dict):
-                features = keras.tree.pack_sequence_as(
-                    inputs, keras.tree.flatten(features)
-                )
-            features = {name: features[name] for name in inputs}
+            features = features_of(self._backbone, features)
             accesses = self._accesses(features, training=False)
             self._usage.update(accesses, features.get("padding_mask"))
             return
@@ -100,7 +96,7 @@ class MemoryProbe:
         ) -> None:
             self._usage.update({numbers[id(memory)]: (slots, weights)}, mask)
 
-        with observe_memories(count):
+        with memory_reads.observed_by(count):
             self.model(features, training=False)
 
     def measure(

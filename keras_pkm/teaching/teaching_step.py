@@ -193,10 +193,8 @@ def _check_changes(largest: list[float]) -> None:
     raise NothingLearnedError(
         "The gradient of a taught weight must not be zero at every step, or "
         f"nothing is learned. Received: {len(largest)} steps at which all "
-        "gradients are zero. Likely causes: a memory that was just added by "
-        "`add_memory` has a scale of zero, so pass it `initial_scale=1.0` or "
-        "train the model first; all positions are padding or have the sample "
-        "weight 0; the loss is at its minimum already; or the output does not "
-        "depend on the memory. With `slots`, the background may read all slots "
-        "in every batch, so that none is important."
+        "gradients are zero. Likely causes: all positions are padding or have "
+        "the sample weight 0; the loss is at its minimum already; or the "
+        "output does not depend on the memory. With `slots`, the background "
+        "may read all slots in every batch, so that none is important."
     )

@@ -15,6 +15,7 @@ import keras_pkm
 from keras_pkm.optimizers import PKMAdam
 from tests.any_backbone.tiny_families import ALL
 from tests.any_backbone.tiny_families import CAUSAL
+from tests.any_backbone.tiny_families import FILLED
 from tests.any_backbone.tiny_families import LENGTH
 from tests.any_backbone.tiny_families import MEMORY
 from tests.any_backbone.tiny_families import fit
@@ -34,9 +35,7 @@ def test_presets_in_a_fresh_process(tmp_path):
     """One process loads a backbone of each family."""
     expected = {}
     for family in ALL:
-        model = keras_pkm.models.add_memory(
-            make_plain(family), (2,), MEMORY, initial_scale=1.0
-        )
+        model = keras_pkm.models.add_memory(make_plain(family), (2,), FILLED)
         model.save_to_preset(str(tmp_path / family))
         inputs = inputs_of(model)
         np.savez(tmp_path / family / "inputs.npz", **inputs)

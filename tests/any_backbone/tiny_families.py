@@ -9,6 +9,11 @@ import keras_pkm
 
 VOCABULARY_SIZE, LENGTH = 50, 8
 MEMORY = {"num_sub_keys": 8, "num_heads": 2, "top_k": 4, "key_dim": 8}
+#: With values other than zero from the start.
+FILLED = {
+    **MEMORY,
+    "values_initializer": keras.initializers.RandomNormal(stddev=0.25, seed=1),
+}
 _hub = keras_hub.models
 # Layers, heads, width, and width of the feed-forward network.
 _SIZES = (2, 2, 16, 32)
@@ -57,13 +62,11 @@ def make_plain(family):
     return ALL[family]()
 
 
-def make_causal_lm(family, initial_scale=1.0, memory=MEMORY):
+def make_causal_lm(family, memory=FILLED):
     """A causal language model whose second block has a memory."""
     task = getattr(_hub, f"{family}CausalLM")(make_plain(family))
     keras.utils.set_random_seed(2)
-    return keras_pkm.models.add_memory(
-        task, (2,), memory, initial_scale=initial_scale
-    )
+    return keras_pkm.models.add_memory(task, (2,), memory)
 
 
 def inputs_of(backbone):

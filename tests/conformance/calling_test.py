@@ -83,9 +83,7 @@ def test_outputs_of_models_are_as_declared(name, policy):
 def test_a_block_may_have_another_policy_than_its_memory(policy):
     block = keras_hub.layers.TransformerEncoder(8, 2)
     block.build((BATCH, LENGTH, WIDTH))
-    layer = keras_pkm.layers.MemoryBlock(
-        block, MEMORY, initial_scale=1.0, dtype=policy
-    )
+    layer = keras_pkm.layers.MemoryBlock(block, MEMORY, dtype=policy)
     inputs = inputs_of("MemoryBlock")
     assert layer(inputs).dtype == block(inputs).dtype == "float32"
     assert layer(keras.KerasTensor(inputs.shape)).dtype == "float32"

@@ -13,6 +13,8 @@ import keras_pkm
 
 BATCH, LENGTH, WIDTH = 4, 5, 8
 MEMORY = {"num_sub_keys": 4, "num_heads": 2, "top_k": 2, "key_dim": 4}
+#: With values other than zero where a memory is added to a model, too.
+FILLED = {**MEMORY, "values_initializer": "glorot_normal"}
 SIZES = {
     "vocabulary_size": 20,
     "num_layers": 1,
@@ -46,7 +48,7 @@ class Layer:
 def _block_with_memory(**kwargs):
     block = keras_hub.layers.TransformerEncoder(8, 2, **kwargs)
     block.build((BATCH, LENGTH, WIDTH))
-    return keras_pkm.layers.MemoryBlock(block, MEMORY, initial_scale=1.0)
+    return keras_pkm.layers.MemoryBlock(block, FILLED)
 
 
 LAYERS = {
@@ -103,7 +105,7 @@ def _task(name, family, dtype=None, **kwargs):
 def _gpt2(dtype=None):
     sizes = {"hidden_dim": WIDTH, "intermediate_dim": 8, "dropout": 0.0}
     plain = keras_hub.models.GPT2Backbone(20, 1, 2, **sizes, dtype=dtype)
-    return keras_pkm.models.add_memory(plain, (1,), MEMORY, initial_scale=1.0)
+    return keras_pkm.models.add_memory(plain, (1,), FILLED)
 
 
 def _of_backbone(model):

@@ -135,7 +135,6 @@ FLOATS = [
     (backbone, "dropout", 0.5),
     (backbone, "layer_norm_epsilon", 0.5),
     (classifier, "dropout", 0.5),
-    (with_memory, "initial_scale", 0.5),
     (warmup, "peak", 0.5),
     (loss_scale, "initial_scale", 0.5),
     (metrics.MatthewsCorrelation, "threshold", 0.5),

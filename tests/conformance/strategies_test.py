@@ -20,6 +20,7 @@ from keras_pkm.ops.replicas import strategy_of
 from keras_pkm.optimizers import PKMAdam
 from keras_pkm.teaching import SlotImportance
 from keras_pkm.teaching.memory_patch import fingerprint
+from tests.conformance.descriptors import FILLED
 from tests.conformance.descriptors import MEMORY
 from tests.conformance.descriptors import inputs_of
 from tests.conformance.descriptors import make_model
@@ -176,7 +177,7 @@ def test_a_memory_is_added_in_the_strategy_of_the_model(
             preprocessor=None,
         )
     with strategy.scope() if is_inside else contextlib.nullcontext():
-        task = add_memory(plain, (1,), MEMORY, initial_scale=1.0)
+        task = add_memory(plain, (1,), FILLED)
     assert strategy_of(task) is strategy
     features = {"token_ids": [[3, 7]] * 2, "padding_mask": [[1, 1]] * 2}
     features = {name: np.array(each) for name, each in features.items()}

@@ -58,7 +58,7 @@ LAYERS = {
     "MaskedBatchNormalization": (layers.MaskedBatchNormalization, {}),
     "MemoryBlock": (
         layers.MemoryBlock,
-        lambda: {"block": block(), "memory": MEMORY, "initial_scale": 1.0},
+        lambda: {"block": block(), "memory": MEMORY},
     ),
     **{
         f"PKMTransformerEncoder, {kind}": (

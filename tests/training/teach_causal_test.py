@@ -40,7 +40,6 @@ def model(tmp_path_factory):
         keras_hub.models.GPT2CausalLM(plain),
         memory_layers=(1,),
         memory={"num_sub_keys": 16, "top_k": 4, "key_dim": 8},
-        initial_scale=1.0,
     )
     for weight in task.weights:
         weight.assign_add(keras.random.normal(weight.shape, stddev=0.3))
