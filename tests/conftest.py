@@ -8,6 +8,7 @@ import keras
 import pytest
 import tensorflow as tf
 from keras_hub.src.utils import pipeline_model
+from tensorflow.python.framework import ops
 
 from tests.built_once import built_once
 from tests.own_collectives import use_own_collectives
@@ -79,14 +80,19 @@ def seed():
 def rare_garbage_collections():
     """Tracing makes many objects that stay, gone through again and again."""
     gc.set_threshold(500_000, 100, 100)
+    # Those that were imported stay to the end.
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True, scope="module")
 def free_memory(rare_garbage_collections):
     """Graphs of a file's models would otherwise stay to the end."""
-    gc.freeze()
+    gradients = ops.gradient_registry._registry
+    before = set(gradients)
     yield
-    # Collects garbage, too, but of what this file has made alone.
+    # TensorFlow never forgets a custom gradient, and with it the graph of it.
+    for name in set(gradients) - before:
+        del gradients[name]
     keras.utils.clear_session()
 
 

@@ -45,8 +45,9 @@ class Memory(keras.layers.Layer):
         values_initializer, values_regularizer, values_constraint: optional,
             see `keras_pkm.layers.ValueTable`.
         table: optional `keras_pkm.layers.ValueTable`, shared with other
-            memories. Its own arguments count then. Defaults to a table of
-            this memory alone.
+            memories. Its own arguments count then. A model with a shared table
+            is rebuilt by its code and `load_weights`: a `.keras` file of it
+            cannot be loaded. Defaults to a table of this memory alone.
         implementation: `"fastest"`, `"portable"` (operations of the backend
             alone) or `"auto"`: the fastest one in training and the portable
             one otherwise, so that exported models run anywhere. Defaults to

@@ -38,7 +38,7 @@ def bert():
     return model, inputs_of(backbone), np.array([0, 2])
 
 
-@pytest.fixture(params=[gpt2, bert])
+@pytest.fixture(params=[gpt2, pytest.param(bert, marks=pytest.mark.slow)])
 def trained(request):
     model, inputs, labels = request.param()
     model.compile(

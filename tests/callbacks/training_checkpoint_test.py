@@ -76,7 +76,11 @@ def state(task):
 
 
 @pytest.mark.parametrize(
-    "devices, epoch_steps, every, stops", [(1, 3, 2, [3, 5]), (2, 2, 1, [1])]
+    "devices, epoch_steps, every, stops",
+    [
+        (1, 3, 2, [3, 5]),
+        pytest.param(2, 2, 1, [1], marks=pytest.mark.slow),
+    ],
 )
 @eager_and_graph
 def test_goes_on_exactly(

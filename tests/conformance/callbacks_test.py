@@ -38,7 +38,13 @@ def dataset():
     return tf.data.Dataset.from_tensors((inputs_of(MODEL), labels_of(MODEL)))
 
 
-@pytest.fixture(params=["eager", "graph", "two replicas"])
+@pytest.fixture(
+    params=[
+        "eager",
+        "graph",
+        pytest.param("two replicas", marks=pytest.mark.slow),
+    ]
+)
 def compiled(request, mirrored):
     """A compiled model, and a copy of it with other weights."""
     strategy = tf.distribute.get_strategy()

@@ -146,9 +146,8 @@ def rounded(values, dtype):
     return np.round(values / scales) * scales
 
 
-@pytest.mark.parametrize(
-    "dtype", [pytest.param("bfloat16", marks=pytest.mark.slow), "int8"]
-)
+@pytest.mark.parametrize("dtype", ["bfloat16", "int8"])
+@pytest.mark.slow
 def test_small_tables(exports, presets, tmp_path, capsys, dtype):
     """They answer as the model does whose values are rounded likewise.
 
@@ -194,6 +193,7 @@ def test_small_tables(exports, presets, tmp_path, capsys, dtype):
     assert np.abs(found - whole(x)["sequence_output"]).max() > 1e-4
 
 
+@pytest.mark.slow
 def test_pruned(exports, presets, tmp_path, capsys):
     """Nothing changes where all reads were kept."""
     text = tmp_path / "text.txt"

@@ -150,7 +150,7 @@ def watch_graphs(model):
         ("mixed_bfloat16", 1, None),
         slow("float32", 2, None),
         slow("float32", 2, LossScaleOptimizer),
-        ("mixed_float16", 2, LossScaleOptimizer),
+        slow("mixed_float16", 2, LossScaleOptimizer),
     ],
 )
 def test_train_step_of_a_task(mirrored, monkeypatch, precision, devices, wrap):

@@ -136,6 +136,7 @@ def test_a_plain_backbone_in_a_task_of_ours(task, arguments):
         task(plain, **arguments)
 
 
+@pytest.mark.slow
 def test_batches_are_divided_among_replicas_whatever_holds_them(
     inputs, mirrored
 ):

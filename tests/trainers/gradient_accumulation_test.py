@@ -60,8 +60,7 @@ def slow(*values):
     [
         (True, 1, 4, {}),
         slow(False, 1, 4, {}),
-        (False, 2, 2, {"global_clipnorm": 0.05}),
-        slow(False, 2, 4, {"global_clipnorm": 0.05}),
+        slow(False, 2, 2, {"global_clipnorm": 0.05}),
     ],
 )
 def test_parts_train_as_the_whole(eager, devices, num_parts, options, mirrored):

@@ -278,6 +278,7 @@ def test_mistakes(work, tmp_path, capsys, flags, message):
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 def test_an_exported_model(work, tmp_path):
     """Its reads are those of the model, of the same lines without masks."""
     exported, out = tmp_path / "served", tmp_path / "report"

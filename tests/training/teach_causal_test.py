@@ -39,7 +39,12 @@ def model(tmp_path_factory):
     task = add_memory(
         keras_hub.models.GPT2CausalLM(plain),
         memory_layers=(1,),
-        memory={"num_sub_keys": 16, "top_k": 4, "key_dim": 8},
+        memory={
+            "num_sub_keys": 16,
+            "top_k": 4,
+            "key_dim": 8,
+            "values_initializer": "glorot_normal",
+        },
     )
     for weight in task.weights:
         weight.assign_add(keras.random.normal(weight.shape, stddev=0.3))

@@ -32,6 +32,7 @@ print(faults())
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(
     platform.libc_ver()[0] != "glibc", reason="only glibc is changed"
 )

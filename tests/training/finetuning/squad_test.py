@@ -3,6 +3,8 @@
 import json
 import types
 
+import pytest
+
 from keras_pkm import models
 from keras_pkm.runs.seed_directory import SeedDirectory
 from tests.markdown import squeezed
@@ -12,6 +14,7 @@ from training.finetuning.progress import SeedProgress
 from training.tasks.squad_score import squad_score
 
 
+@pytest.mark.slow
 def test_squad(finetune, squad, tmp_path):
     results = finetune(
         squad,
