@@ -133,7 +133,7 @@ class Memory(keras.layers.Layer):
             training: optional bool.
 
         Returns:
-            A tuple of int32 slots and float32 weights, of shape
+            A tuple of integer slots and float weights, of shape
             `(tokens, num_heads, top_k)`. Weights at padding may be anything.
         """
         raise NotImplementedError(
@@ -234,6 +234,7 @@ class Memory(keras.layers.Layer):
             tokens = ops.where(mask[:, None], tokens, 0)
 
         slots, weights = self.address(tokens, mask, training)
+        slots, weights = ops.cast(slots, "int32"), ops.cast(weights, "float32")
         if mask is not None:
             weights = ops.where(mask[:, None, None], weights, 0)
         memory_reads.report(self, slots, weights, mask)
