@@ -76,11 +76,11 @@ class MemoryUsageMonitor(keras.callbacks.Callback):
 
     >>> backbone = keras_pkm.models.PKMBertBackbone(
     ...     vocabulary_size=1000,
-    ...     num_layers=4,
+    ...     num_layers=2,
     ...     num_heads=4,
     ...     hidden_dim=64,
     ...     intermediate_dim=128,
-    ...     memory_layers=(2, 4),
+    ...     memory_layers=(2,),
     ...     memory={"num_sub_keys": 32, "top_k": 8, "key_dim": 16},
     ... )
     >>> masked_lm = keras_pkm.models.PKMBertMaskedLM(backbone)
@@ -97,7 +97,7 @@ class MemoryUsageMonitor(keras.callbacks.Callback):
     >>> history = masked_lm.fit(
     ...     batches, callbacks=[monitor], shuffle=False, verbose=0
     ... )
-    >>> history.history["memory_4_top1_reads"]
+    >>> history.history["memory_2_top1_reads"]
     [384]
     """
 

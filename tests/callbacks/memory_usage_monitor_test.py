@@ -78,6 +78,7 @@ def test_measures_into_logs_csv_and_tensorboard(task, held_out, tmp_path):
         assert steps[f"memory_2_{name}"] == {2, 3, 4, 6}
 
 
+@pytest.mark.slow
 @eager_and_graph
 def test_measuring_does_not_disturb_training(eager, held_out):
     weights = []

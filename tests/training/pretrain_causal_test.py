@@ -102,6 +102,7 @@ def test_a_preset_generates(run):
     assert recipe["query_normalization"] == "layer"
 
 
+@pytest.mark.slow
 def test_goes_on_from_another_run(run, corpus, tmp_path):
     flags = "--steps 2 --evaluate-every 2 --batch-size 8 --sequence-length 16"
     args = ["--corpus", corpus, "--init-from", str(run.root), *flags.split()]

@@ -64,6 +64,7 @@ def facts(tmp_path):
     return path
 
 
+@pytest.mark.slow
 def test_facts_are_what_it_generates_and_can_be_taken_back(
     model, facts, tmp_path
 ):
