@@ -31,6 +31,10 @@ _TEXTS = strategies.lists(
 )
 
 
+# Its exports take a minute to make.
+pytestmark = pytest.mark.slow
+
+
 @pytest.fixture(scope="module")
 def loaded(exports):
     return {
@@ -65,7 +69,6 @@ def test_some_text(loaded, texts):
     check(loaded, texts)
 
 
-@pytest.mark.slow
 @settings(deadline=None, max_examples=40)
 @given(texts=_TEXTS)
 def test_any_text(loaded, texts):

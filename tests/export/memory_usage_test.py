@@ -13,6 +13,10 @@ from keras_pkm import models
 LINES = ["the quick brown fox", "ann met bob in paris .", "who ?"] * 5
 
 
+# Its exports take a minute to make.
+pytestmark = pytest.mark.slow
+
+
 @pytest.fixture(scope="module")
 def text(tmp_path_factory):
     path = tmp_path_factory.mktemp("text") / "text.txt"

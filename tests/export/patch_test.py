@@ -91,6 +91,7 @@ def test_a_patched_export_is_the_export_of_the_patched_run(
         assert not (tmp_path / "twice").exists()
 
 
+@pytest.mark.slow
 def test_an_encoder_takes_the_patch_too(exports, patched, tmp_path):
     before, out = exports / "encoder", tmp_path / "out"
     assert patch(before, "--apply", patched, out) == 0
@@ -130,6 +131,7 @@ def test_smaller_exports_take_no_patch(
         ("classifier", "other weights differ"),
     ],
 )
+@pytest.mark.slow
 def test_other_exports_take_no_patch(
     what, message, exports, patched, tmp_path, capsys
 ):
@@ -139,6 +141,7 @@ def test_other_exports_take_no_patch(
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 def test_mistakes(exports, patched, tmp_path, capsys):
     model = tmp_path / "model"
     shutil.copytree(exports / "mlm", model)

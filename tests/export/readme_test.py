@@ -10,13 +10,8 @@ from export.saved_model import main
 from tests.docs.pages import blocks
 
 
-@pytest.mark.parametrize(
-    "page",
-    [
-        "README.md",
-        pytest.param("docs/guides/serving.md", marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("page", ["README.md", "docs/guides/serving.md"])
 def test_the_example_runs(page, exports, presets, tmp_path):
     """Of all other blocks `tests/docs/code_test.py` runs the Python."""
     args = f"--model {presets / 'classifier'} --what classifier"

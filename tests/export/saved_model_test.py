@@ -119,6 +119,7 @@ def test_runs(presets, tmp_path, capsys):
     assert found["classes"][0].numpy().tolist() == [c.encode() for c in classes]
 
 
+@pytest.mark.slow
 def test_the_vocabulary_is_an_asset(exports, tokenizer):
     for kind in ("encoder", "preprocessor", "mlm", "classifier", "qa"):
         words = (exports / kind / "assets" / "vocabulary.txt").read_text()
@@ -127,6 +128,7 @@ def test_the_vocabulary_is_an_asset(exports, tokenizer):
     assert asset.numpy().decode().endswith("assets/vocabulary.txt")
 
 
+@pytest.mark.slow
 def test_each_variable_is_stored_once(exports):
     model = tf.saved_model.load(str(exports / "encoder"))
     size = sum(

@@ -77,6 +77,7 @@ def reads(work):
     )
 
 
+@pytest.mark.slow
 def test_usage(report, reads):
     slots, weights, ids = reads
     memory = report["memories"]["2"]
@@ -113,6 +114,7 @@ def test_usage(report, reads):
             assert point["reads"] == ordered[point["rank"] - 1]
 
 
+@pytest.mark.slow
 def test_ablations(report, work):
     """The same figures as `evaluate_mlm.py` has of the same text."""
     args = f"--model {work}/run --text {work}/corpus.txt --limit 37 "
@@ -125,6 +127,7 @@ def test_ablations(report, work):
             assert value == pytest.approx(alone[name])
 
 
+@pytest.mark.slow
 def test_coverage(report, reads):
     slots, _, ids = reads
     points = report["memories"]["2"]["coverage"]
@@ -137,6 +140,7 @@ def test_coverage(report, reads):
         )
 
 
+@pytest.mark.slow
 def test_readers(report, reads, work):
     slots, _, ids = reads
     tokenizer = load_pretrained(str(work / "run"), None).tokenizer
@@ -165,6 +169,7 @@ def test_readers(report, reads, work):
             assert middle
 
 
+@pytest.mark.slow
 def test_staleness_and_curves(report, work):
     logs = work / "run" / "logs"
     last = np.full(64, -1)
@@ -197,6 +202,7 @@ def test_staleness_and_curves(report, work):
         assert np.prod(pair) ** 0.5 == pytest.approx(mean, rel=1e-3)
 
 
+@pytest.mark.slow
 def test_classes(report, work):
     model = load_pretrained(str(work / "run"), None)
     preprocessor = model.family.preprocessor(
@@ -225,6 +231,7 @@ def test_classes(report, work):
         assert report["classes"][name]["2"] == pytest.approx(expected)
 
 
+@pytest.mark.slow
 def test_files(report, work):
     names = {path.name for path in (work / "report").iterdir()}
     plots = "slot_counts grids coverage staleness curves classes".split()
@@ -244,6 +251,7 @@ def test_files(report, work):
 
 
 @pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.slow
 def test_page_in_a_browser(report, work, tmp_path, width):
     page = (work / "report" / "report.html").read_text()
     seen, messages = look_at_page(page, tmp_path, width)

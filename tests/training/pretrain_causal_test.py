@@ -47,6 +47,7 @@ def log_p(task, rows):
     return np.take_along_axis(logits, rows[:, 1:, None], -1)[..., 0]
 
 
+@pytest.mark.slow
 def test_the_figures_are_those_of_the_saved_model(run, corpus):
     plain, resm = run.read_results()["stages"]
     assert plain["perplexity"] > resm["perplexity"]
@@ -76,6 +77,7 @@ def test_the_figures_are_those_of_the_saved_model(run, corpus):
     assert 0 < resm["memory_usage"]["2"]["top1_mu"] <= 1
 
 
+@pytest.mark.slow
 def test_a_preset_generates(run):
     task = keras_hub.models.CausalLM.from_preset(str(run.best))
     assert isinstance(task, keras_hub.models.GPT2CausalLM)
@@ -135,6 +137,7 @@ def test_other_decoders(backbone, corpus, tmp_path):
     assert text.startswith("the")
 
 
+@pytest.mark.slow
 def test_is_measured_as_while_it_trained(run, corpus, tmp_path, capsys):
     held_out = tmp_path / "held-out.txt"
     _, documents = split_documents(open_corpus(corpus), 0.2)

@@ -162,10 +162,8 @@ def test_a_stopped_run_goes_on_exactly(tiny_run, tmp_path):
     )
 
 
-@pytest.mark.parametrize(
-    "precision",
-    ["float32", pytest.param("mixed_float16", marks=pytest.mark.slow)],
-)
+@pytest.mark.parametrize("precision", ["float32", "mixed_float16"])
+@pytest.mark.slow
 def test_bad_batches(precision, tmp_path, capsys, monkeypatch):
     """Steps 5 to 8 of the stage have a loss that is not finite."""
     from training.batches import masked_lm

@@ -130,6 +130,7 @@ def test_mistakes(finetune, glue, tmp_path, capsys, model, flags, message):
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.slow
 def test_bad_rows(finetune, glue, tmp_path, capsys):
     broken = tmp_path / "SST-2"
     broken.mkdir()
