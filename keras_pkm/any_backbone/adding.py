@@ -41,11 +41,12 @@ def add_memory(
             counted from 1.
         memory: optional. A `keras_pkm.layers.Memory`, of which each block gets
             a copy with weights of its own; the config of one; or a dict of
-            arguments of `keras_pkm.layers.ProductKeyMemory`. With `"serial"`,
-            queries are normalized by `"layer"` if such a dict does not say
-            otherwise. Values are zero at first unless it has a
-            `values_initializer`, but for `"pkm"`. Defaults to none of these
-            arguments.
+            arguments of `keras_pkm.layers.ProductKeyMemory`, of which none is
+            needed. With `"serial"`, queries are normalized by `"layer"` if a
+            dict does not say otherwise; a memory keeps its own normalization,
+            which is `"batch"` by default and must not train causal models:
+            statistics of a batch tell them of later tokens. Values are zero at
+            first unless a `values_initializer` is given, but for `"pkm"`.
         memory_block: `"serial"` adds a memory behind each of the blocks.
             `"resm"` adds it beside the block's feed-forward network, and
             `"pkm"` replaces that network, as in the paper. Defaults to

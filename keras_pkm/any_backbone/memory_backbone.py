@@ -37,13 +37,7 @@ class MemoryBackbone(keras_hub.models.Backbone):
     Args:
         backbone: `keras_hub.models.Backbone` with `transformer_layers`, plain.
         memory_layers: tuple of int. The blocks with a memory, counted from 1.
-        memory: optional. A `keras_pkm.layers.Memory`, of which each block gets
-            a copy with weights of its own; the config of one; or a dict of
-            arguments of `keras_pkm.layers.ProductKeyMemory`. With `"serial"`,
-            queries are normalized by `"layer"` if such a dict does not say
-            otherwise. Values are zero at first unless it has a
-            `values_initializer`, but for `"pkm"`. Defaults to none of these
-            arguments.
+        memory: optional, see `keras_pkm.models.add_memory`.
         memory_block: `"serial"`, behind a block; `"resm"`, beside its
             feed-forward network; or `"pkm"`, instead of that network.
             Defaults to `"serial"`.

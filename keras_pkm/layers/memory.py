@@ -1,7 +1,6 @@
 """The base of memories: they address a table, read it, and combine reads."""
 
 from typing import Any
-from typing import Self
 
 import keras
 from keras import ops
@@ -45,9 +44,9 @@ class Memory(keras.layers.Layer):
         values_initializer, values_regularizer, values_constraint: optional,
             see `keras_pkm.layers.ValueTable`.
         table: optional `keras_pkm.layers.ValueTable`, shared with other
-            memories. Its own arguments count then. A model with a shared table
-            is rebuilt by its code and `load_weights`: a `.keras` file of it
-            cannot be loaded. Defaults to a table of this memory alone.
+            memories. Its own arguments count then. Such a memory has no
+            config: rebuild its model by your code, and use `load_weights`.
+            Defaults to a table of this memory alone.
         implementation: `"fastest"`, `"portable"` (operations of the backend
             alone) or `"auto"`: the fastest one in training and the portable
             one otherwise, so that exported models run anywhere. Defaults to
@@ -281,6 +280,13 @@ class Memory(keras.layers.Layer):
         return {"values": [self.table.values]}
 
     def get_config(self) -> dict[str, Any]:
+        if self._shared_table:
+            raise ValueError(
+                f"'{self.name}' reads a `table` that other memories may share, "
+                "which a config cannot say: copies would have tables of their "
+                "own. Build the model by your code, and keep its weights with "
+                "`save_weights` and `load_weights`."
+            )
         serialize = keras.saving.serialize_keras_object
         return {
             **super().get_config(),
@@ -292,11 +298,5 @@ class Memory(keras.layers.Layer):
             "values_initializer": serialize(self.values_initializer),
             "values_regularizer": serialize(self.values_regularizer),
             "values_constraint": serialize(self.values_constraint),
-            "table": serialize(self.table if self._shared_table else None),
             "implementation": self.implementation,
         }
-
-    @classmethod
-    def from_config(cls, config: dict[str, Any]) -> Self:
-        table = keras.saving.deserialize_keras_object(config.get("table"))
-        return cls(**{**config, "table": table})

@@ -95,7 +95,6 @@ class ValueTable(keras.layers.Layer):
             name="values",
         )
         mark_as_table(self.values)
-        self.built = True
 
     def call(
         self,

@@ -38,7 +38,7 @@ def weighted_sum(
 
     Args: see `stock_reads.weighted_sum`.
     """
-    kernel = _kernel_of_graph(_weighted_sum_kernel, tuple(shape))
+    kernel = _weighted_sum_kernel(tuple(shape))
     return _in_blocks(kernel, handle, slots, weights)
 
 
@@ -52,7 +52,7 @@ def weights_gradient(
 
     Args: see `stock_reads.weights_gradient`.
     """
-    kernel = _kernel_of_graph(_dot_products_kernel, tuple(shape))
+    kernel = _dot_products_kernel(tuple(shape))
     return _in_blocks(kernel, handle, slots, upstream)
 
 
@@ -96,25 +96,11 @@ def _in_blocks(
     )
 
 
-def _kernel_of_graph(
-    make: Callable[[tuple[int, int]], _Kernel], shape: tuple[int, int]
-) -> _Kernel:
-    """The kernel for tables of a shape, which lives as long as the graph.
-
-    A `tf.function` keeps its traces, and these keep the graphs that they were
-    traced in: one for all graphs would never let any of them go. The type of a
-    resource does not include its shape, so that one for all shapes would reuse
-    the first table's trace.
-    """
-    graph = tf.compat.v1.get_default_graph()
-    if not hasattr(graph, "_keras_pkm_kernels"):
-        graph._keras_pkm_kernels = {}
-    kernels = graph._keras_pkm_kernels
-    if (make, shape) not in kernels:
-        kernels[make, shape] = make(shape)
-    return kernels[make, shape]
+# One kernel for each shape of table. The type of a resource does not include
+# its shape, so that a shared kernel would reuse the first table's trace.
 
 
+@functools.cache
 def _weighted_sum_kernel(shape: tuple[int, int]) -> _Kernel:
     @tf.function(jit_compile=True, autograph=False)
     def kernel(
@@ -142,6 +128,7 @@ def _weighted_sum_kernel(shape: tuple[int, int]) -> _Kernel:
     return kernel
 
 
+@functools.cache
 def _dot_products_kernel(shape: tuple[int, int]) -> _Kernel:
     @tf.function(jit_compile=True, autograph=False)
     def kernel(

@@ -46,7 +46,8 @@ def adapt_memories(
     Raises:
         ValueError: the model has no memory, or one whose values are not zero,
             which would change the model, or whose queries are not normalized
-            by batch; or `data` has no tokens, or none that `measure` takes.
+            by batch; or `data` has no tokens, queries of it are not finite, or
+            `measure` would not take it. Nothing is changed then.
 
     Example:
 
@@ -85,8 +86,11 @@ def adapt_memories(
                 model(features, training=False)
             else:
                 backbone(features_of(backbone, features), training=False)
-        # A layer that is called several times has the tokens of all calls.
-        return [tf.add_n(found[id(layer)]) for layer in layers]
+        # A layer may be called several times, or not at all.
+        return [
+            tf.add_n(found.get(id(layer), [tf.zeros((3, 1), "float64")]))
+            for layer in layers
+        ]
 
     @tf.function(reduce_retracing=True)
     def step(features: Any) -> list[Tensor]:
@@ -95,11 +99,15 @@ def adapt_memories(
 
     for x, _, _ in ModelBatches(data, model, "data", batch_size, steps):
         totals = [total + sums.numpy() for total, sums in zip(totals, step(x))]
-    for layer, (first, second, count) in zip(layers, totals):
-        if not count[0]:
+    for layer, total in zip(layers, totals):
+        if not (np.isfinite(total).all() and total[2].all()):
             raise ValueError(
-                "`data` must have tokens that are not padding. Received: none."
+                "`data` must have tokens that are not padding and whose "
+                f"queries are finite. Received for '{layer.path}': "
+                f"{total[2, 0]:.0f} tokens, queries of which the sum is "
+                f"{total[0].sum()}."
             )
+    for layer, (first, second, count) in zip(layers, totals):
         mean = first / count
         layer.moving_mean.assign(mean)
         layer.moving_variance.assign(np.maximum(second / count - mean**2, 0))

@@ -6,11 +6,11 @@ import keras
 
 from keras_pkm.layers.memories import memories
 from keras_pkm.layers.memories import tables
-from keras_pkm.layers.memory import Memory
+from keras_pkm.layers.value_table import ValueTable
 
 
 def freeze_memory(
-    model: keras.Model, parts: Iterable[str] = ("values", "keys", "queries")
+    model: keras.Model, parts: Iterable[str] | None = None
 ) -> None:
     """Freezes some parts of all memories of a model; the others are trained.
 
@@ -24,7 +24,8 @@ def freeze_memory(
             in its method `parts`. A `keras_pkm.layers.ProductKeyMemory` has
             `"values"`, the table; `"keys"`, the sub-keys; and `"queries"`,
             projection and normalization of the queries. A frozen batch norm
-            uses its moving statistics in training, too. Defaults to all three.
+            uses its moving statistics in training, too. Defaults to all of
+            them.
 
     Example:
 
@@ -47,14 +48,15 @@ def freeze_memory(
     - [Kim and Jung, 2020](https://arxiv.org/abs/2010.03881),
       table 5.
     """
-    frozen = set(parts)
+    _check_tables(model)
     all_parts = [
         (name, part)
-        for memory in _built_memories(model)
+        for memory in memories(model).values()
         for name, members in memory.parts().items()
         for part in members
     ]
     known = dict.fromkeys(name for name, _ in all_parts)
+    frozen = set(known if parts is None else parts)
     if unknown := frozen - set(known):
         raise ValueError(
             f"`parts` must be among {', '.join(map(repr, known))}. Received: "
@@ -99,9 +101,9 @@ def freeze_except_memory(model: keras.Model) -> None:
     - [Lin et al., 2025](https://arxiv.org/abs/2510.15103), who train only
       values, too.
     """
-    _built_memories(model)
-    kept = {id(table) for table in tables(model).values()}
-    values = {id(table.values) for table in tables(model).values()}
+    found = _check_tables(model)
+    kept = {id(table) for table in found}
+    values = {id(table.values) for table in found}
     # Each layer separately, from the top down: Keras skips an assignment that
     # changes nothing, and does not pass it on to the layers below.
     for layer in model._flatten_layers():
@@ -111,15 +113,14 @@ def freeze_except_memory(model: keras.Model) -> None:
         variable.trainable = id(variable) in values
 
 
-def _built_memories(model: keras.Model) -> list[Memory]:
-    """Returns the memories of a model, which must have some, all built."""
-    found = memories(model)
+def _check_tables(model: keras.Model) -> list[ValueTable]:
+    """Returns the tables of a model, which must have some."""
+    found = tables(model)
     if not found:
         raise ValueError(
             "`model` must have a memory. Received: a "
             f"`{type(model).__name__}` without one."
         )
-    tables(model)
     return list(found.values())
 
 

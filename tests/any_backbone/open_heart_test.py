@@ -78,7 +78,7 @@ def test_trained_measured_and_frozen(trained):
     np.testing.assert_array_equal(changed, read[number]["reads"] > 0)
     assert not changed.all()
 
-    keras_pkm.models.freeze_memory(model, ["values"])
+    keras_pkm.models.freeze_memory(model)
     assert not table.values.trainable
     with pytest.raises(ValueError, match="must be among 'values'. .*'keys'"):
         keras_pkm.models.freeze_memory(model, ["keys"])

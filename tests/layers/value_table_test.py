@@ -4,6 +4,7 @@ import keras
 import numpy as np
 import pytest
 
+from keras_pkm.layers import MemoryBlock
 from keras_pkm.layers import ProductKeyMemory
 from keras_pkm.layers import ValueTable
 from keras_pkm.layers.memories import memories
@@ -88,10 +89,19 @@ def test_a_shared_table_counts_once(tmp_path):
     rebuilt, _ = shared_model()
     rebuilt.load_weights(tmp_path / "model.weights.h5")
     np.testing.assert_array_equal(rebuilt(x), model(x))
-    # Keras' config of the model does not say that the table is one.
-    model.save(tmp_path / "model.keras")
-    with pytest.raises(ValueError, match="could not be loaded"):
-        keras.models.load_model(tmp_path / "model.keras")
+
+
+def test_a_shared_table_is_not_lost_without_a_word(tmp_path):
+    model, table = shared_model()
+    for copy in (
+        lambda: model.save(tmp_path / "model.keras"),
+        lambda: keras.models.clone_model(model),
+        lambda: MemoryBlock(
+            keras.layers.Dense(6), ProductKeyMemory(**SMALL, table=table)
+        ),
+    ):
+        with pytest.raises(ValueError, match="`load_weights`"):
+            copy()
 
 
 def test_a_table_of_another_size_is_refused():

@@ -48,8 +48,7 @@ def test_statistics_are_those_of_all_tokens():
     inputs = inputs_of(model.backbone)
     before = outputs_of(model, inputs)
     queries = queries_of(model, inputs)
-    # In batches of different size, whose means differ.
-    adapt_memories(model, [{k: v[:1] for k, v in inputs.items()}, inputs][1:])
+    # In batches whose means and numbers of tokens differ.
     adapt_memories(model, inputs, batch_size=1)
     for number, memory in memories(model).items():
         norm = memory.query_normalization_layer
@@ -113,5 +112,15 @@ def test_what_cannot_be_adapted():
     with pytest.raises(ValueError, match="memory 1 with other values"):
         adapt_memories(model, inputs)
     nothing = {**inputs, "padding_mask": np.zeros_like(inputs["padding_mask"])}
-    with pytest.raises(ValueError, match="must have tokens"):
-        adapt_memories(make_model(), nothing)
+    model = make_model()
+    before = model.get_weights()
+    with pytest.raises(ValueError, match="must have tokens.* 0 tokens"):
+        adapt_memories(model, nothing)
+    model.backbone.transformer_layers[1].memory.query_projection.bias.assign(
+        np.full(16, np.nan)
+    )
+    with pytest.raises(ValueError, match="are finite.*sum is nan"):
+        adapt_memories(model, inputs)
+    for old, weight in zip(before, model.weights, strict=True):
+        if weight.name != "bias":
+            np.testing.assert_array_equal(weight, old)
