@@ -70,4 +70,4 @@ def causal_lm():
             tokenizer, sequence_length=12
         ),
     )
-    return keras_pkm.models.add_memory(plain, (1, 2), MEMORY, 1.0)
+    return keras_pkm.models.add_memory(plain, (1, 2), MEMORY)
