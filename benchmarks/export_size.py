@@ -47,18 +47,26 @@ def save_preset(path, sizes, length):
     import keras
     import keras_hub
 
-    from keras_pkm.models import PKMBertBackbone
+    from keras_pkm.models import add_memory
 
     keras.utils.set_random_seed(0)
-    backbone = PKMBertBackbone(
+    plain = keras_hub.models.BertBackbone(
         vocabulary_size=sizes.vocabulary_size,
         num_layers=sizes.num_layers,
         num_heads=sizes.num_heads,
         hidden_dim=sizes.hidden_dim,
         intermediate_dim=sizes.intermediate_dim,
         max_sequence_length=length,
-        memory_layers=sizes.memory_layers,
-        memory={"num_sub_keys": sizes.num_sub_keys, "top_k": sizes.top_k},
+    )
+    backbone = add_memory(
+        plain,
+        sizes.memory_layers,
+        {
+            "num_sub_keys": sizes.num_sub_keys,
+            "top_k": sizes.top_k,
+            "values_initializer": "random_normal",
+        },
+        "resm",
     )
     backbone.save_to_preset(path)
     special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]

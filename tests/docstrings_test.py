@@ -29,15 +29,12 @@ WITHOUT_EXAMPLE = {
     "models.DistilBertQuestionAnswererPreprocessor",
     "models.RobertaQuestionAnswererPreprocessor",
     "models.WarmStartReport",
-    # As those of BERT.
-    "models.PKMDistilBertMaskedLM",
-    "models.PKMDistilBertTextClassifier",
-    "models.PKMRobertaMaskedLM",
-    "models.PKMRobertaTextClassifier",
     # As that of their base, `QuestionAnswerer`.
-    "models.PKMBertQuestionAnswerer",
-    "models.PKMDistilBertQuestionAnswerer",
-    "models.PKMRobertaQuestionAnswerer",
+    "models.BertQuestionAnswerer",
+    "models.DistilBertQuestionAnswerer",
+    "models.RobertaQuestionAnswerer",
+    # It needs a directory on disk.
+    "models.from_transformers",
 }
 
 

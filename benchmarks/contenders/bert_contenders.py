@@ -5,6 +5,7 @@ import tempfile
 from typing import Literal
 
 import keras
+import keras_hub
 import numpy as np
 import tensorflow as tf
 
@@ -106,7 +107,7 @@ def _masked_lm(sizes, block, length):
     backbone = _backbone(sizes, block, length)
     # Not used by the masked-LM loss; Keras would warn about it.
     backbone.pooled_dense.trainable = False
-    return keras_pkm.models.PKMBertMaskedLM(backbone)
+    return keras_pkm.models.MemoryBertMaskedLM(backbone)
 
 
 def _examples(sizes, batch, length):
@@ -122,13 +123,16 @@ def _examples(sizes, batch, length):
 
 
 def _backbone(sizes, block, length):
-    return keras_pkm.models.PKMBertBackbone(
+    plain = keras_hub.models.BertBackbone(
         vocabulary_size=sizes.vocabulary_size,
         num_layers=sizes.num_layers,
         num_heads=sizes.num_heads,
         hidden_dim=sizes.hidden_dim,
         intermediate_dim=sizes.intermediate_dim,
         max_sequence_length=max(512, length),
+    )
+    return keras_pkm.models.add_memory(
+        plain,
         memory_layers=sizes.memory_layers,
         memory_block=block,
         memory={
@@ -136,6 +140,7 @@ def _backbone(sizes, block, length):
             "num_heads": sizes.memory_heads,
             "top_k": sizes.top_k,
             "key_dim": sizes.key_dim,
+            "values_initializer": "random_normal",
         },
     )
 

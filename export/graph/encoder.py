@@ -60,12 +60,7 @@ class Encoder:
             backbone.inputs,
             {
                 **outputs,
-                "encoder_outputs": [
-                    layer.output[0]
-                    if isinstance(layer.output, (tuple, list))
-                    else layer.output
-                    for layer in backbone.transformer_layers
-                ],
+                "encoder_outputs": _block_outputs(backbone),
                 "memory_access": {
                     str(number): list(access)
                     for number, access in memory_outputs.items()
@@ -136,3 +131,9 @@ class Encoder:
                     table.trainable_variables if trainable else table.variables
                 )
         return found
+
+
+def _block_outputs(backbone):
+    if hasattr(backbone, "block_outputs"):
+        return backbone.block_outputs
+    return [layer.output for layer in backbone.transformer_layers]

@@ -74,16 +74,19 @@ class MemoryUsageMonitor(keras.callbacks.Callback):
 
     Example:
 
-    >>> backbone = keras_pkm.models.PKMBertBackbone(
+    >>> backbone = keras_hub.models.BertBackbone(
     ...     vocabulary_size=1000,
     ...     num_layers=2,
     ...     num_heads=4,
     ...     hidden_dim=64,
     ...     intermediate_dim=128,
+    ... )
+    >>> masked_lm = keras_pkm.models.add_memory(
+    ...     keras_hub.models.BertMaskedLM(backbone),
     ...     memory_layers=(2,),
     ...     memory={"num_sub_keys": 32, "top_k": 8, "key_dim": 16},
+    ...     memory_block="resm",
     ... )
-    >>> masked_lm = keras_pkm.models.PKMBertMaskedLM(backbone)
     >>> masked_lm.backbone.pooled_dense.trainable = False
     >>> masked_lm.compile(keras_pkm.optimizers.PKMAdam())
     >>> features = {

@@ -1,8 +1,4 @@
-"""Readers for checkpoints of other libraries.
-
-The models' `from_preset` finds them through the hook in
-`keras_pkm.models.checkpoint_readers`.
-"""
+"""Readers for checkpoints of other libraries."""
 
 from keras_pkm.converters.hugging_face import HuggingFaceDirectory
 

@@ -20,9 +20,7 @@ import numpy as np
 from keras_pkm.converters.hugging_face_families import FAMILIES
 from keras_pkm.converters.hugging_face_files import read_config
 from keras_pkm.converters.hugging_face_files import read_tensors
-from keras_pkm.converters.hugging_face_hub import local_directory
 from keras_pkm.converters.hugging_face_tokenizers import read_tokenizer
-from keras_pkm.models.checkpoint_readers import register_checkpoint_opener
 
 _ACTIVATIONS = {
     "gelu": "gelu",
@@ -67,24 +65,33 @@ class HuggingFaceDirectory:
 
     Args:
         path: The directory.
-        family: str. The kind of model that is expected: a key of `FAMILIES`.
+
+    Attributes:
+        path: The directory.
+        family: The names of its kind of model.
 
     Raises:
-        ValueError: it contains another kind of model, or one that computes
-            something else.
+        ValueError: it contains no model, or a kind of model that is not known
+            here, or one that computes something else.
     """
 
-    def __init__(self, path: str | os.PathLike[str], family: str):
+    def __init__(self, path: str | os.PathLike[str]):
         self.path = pathlib.Path(path)
-        self.family = FAMILIES[family]
-        self._config = read_config(self.path)
-        found = self._config["model_type"]
-        if found != family:
+        if not (self.path / "config.json").is_file():
             raise ValueError(
-                f"'{self.path}' must contain a model of type '{family}'. "
-                f"Received: model_type '{found}' in its config.json. Use the "
-                "class of that model."
+                "`directory` must be a directory of transformers, with a "
+                f"config.json. Received: '{path}'."
             )
+        self._config = read_config(self.path)
+        found = self._config.get("model_type")
+        if found not in FAMILIES:
+            raise ValueError(
+                f"'{self.path}/config.json' must have a `model_type` of "
+                f"{', '.join(FAMILIES)}. Received: {found!r}. Load other "
+                "models by KerasHub's `from_preset`, and add memories with "
+                "`keras_pkm.models.add_memory`."
+            )
+        self.family = FAMILIES[found]
         for name, values in _COMPUTED.items():
             value = self._config.get(name, values[0])
             if value not in values:
@@ -100,11 +107,11 @@ class HuggingFaceDirectory:
                 "adapter into the model and save that."
             )
 
-    def backbone_config(self, **arguments: Any) -> dict[str, Any]:
-        """Returns the arguments of the backbone.
+    def backbone_config(self, dropout: float | None = None) -> dict[str, Any]:
+        """Returns the arguments of KerasHub's backbone.
 
         Args:
-            **arguments: Arguments that were given; these win.
+            dropout: The rate of all layers, if it is not that of the directory.
 
         Raises:
             ValueError: `config.json` lacks an argument, or has a value that
@@ -115,21 +122,33 @@ class HuggingFaceDirectory:
             for ours, theirs in self.family.sizes.items()
         }
         config["max_sequence_length"] -= self._first_position
+        config["dropout"] = self._dropout() if dropout is None else dropout
+        return config
+
+    def architecture(self) -> dict[str, Any]:
+        """Returns what KerasHub's backbone has no arguments for.
+
+        Returns:
+            `feedforward_activation` and `normalization_epsilon` of a
+            `keras_pkm.models.MemoryBackbone`.
+
+        Raises:
+            ValueError: the activation is none that is computed here.
+        """
         activation = self._entry(self.family.activation)
         if activation not in _ACTIVATIONS:
             raise ValueError(
                 f"`{self.family.activation}` in '{self.path}/config.json' must "
                 f"be one of {', '.join(_ACTIVATIONS)}. Received: {activation}."
             )
-        config["activation"] = _ACTIVATIONS[activation]
-        # Those of transformers where there is no such entry.
-        epsilon = self.family.epsilon
-        config["layer_norm_epsilon"] = 1e-12
-        if epsilon is not None:
-            config["layer_norm_epsilon"] = self._config.get(epsilon, 1e-12)
-        if "dropout" not in arguments:
-            config["dropout"] = self._dropout()
-        return {**config, **arguments}
+        # That of transformers where there is no such entry.
+        epsilon = 1e-12
+        if self.family.epsilon is not None:
+            epsilon = self._config.get(self.family.epsilon, epsilon)
+        return {
+            "feedforward_activation": _ACTIVATIONS[activation],
+            "normalization_epsilon": epsilon,
+        }
 
     def classifier_config(self, **arguments: Any) -> dict[str, Any]:
         """Returns `num_classes` and `dropout` of the directory's classifier.
@@ -182,9 +201,8 @@ class HuggingFaceDirectory:
             raise ValueError(
                 f"The dropout rates in '{self.path}/config.json' must be the "
                 "same: all layers have one rate here. Received: "
-                f"{received}. Make them equal there, or load the backbone with "
-                f"dropout={next(iter(rates.values()))} and give it to the "
-                "task's `from_preset` as `backbone`."
+                f"{received}. Make them equal there, or pass "
+                f"dropout={next(iter(rates.values()))}."
             )
         return next(iter(rates.values()))
 
@@ -399,8 +417,8 @@ class HuggingFaceDirectory:
             raise ValueError(
                 f"'{self.path}' must have the activation 'gelu' for its "
                 "masked-LM head to be loaded: keras-hub's head always has it. "
-                f"Received: '{activation}'. Load the backbone alone, by its "
-                "own `from_preset`."
+                f"Received: '{activation}'. Load the backbone alone, without "
+                "`task`."
             )
         name = f"{self.family.decoder}.weight"
         tied = self._config.get("tie_word_embeddings", True)
@@ -414,7 +432,7 @@ class HuggingFaceDirectory:
             "embeddings, as the masked-LM head here does. Received: "
             f"tie_word_embeddings={tied} in its config.json, and `{name}` "
             f"{'with' if name in self._tensors else 'without'} values of its "
-            "own. Load the backbone alone, by its own `from_preset`."
+            "own. Load the backbone alone, without `task`."
         )
 
     def _differs(self, name: str, other: str) -> bool:
@@ -486,32 +504,3 @@ class _Account:
             lines.append(f"New, with initial values: {', '.join(self.new)}.")
         if lines:
             warnings.warn("\n".join([f"'{path}':", *lines]), stacklevel=4)
-
-
-def is_hugging_face_directory(preset: str | os.PathLike[str]) -> bool:
-    """Whether `preset` is a local directory of a transformers model.
-
-    Raises:
-        ValueError: its `config.json` is that of no library.
-    """
-    path = pathlib.Path(preset)
-    if not (path / "config.json").is_file():
-        return False
-    return "model_type" in read_config(path)
-
-
-@register_checkpoint_opener
-def open_hugging_face_directory(
-    preset: str, kind: str | None
-) -> HuggingFaceDirectory | None:
-    """Opens a model of transformers; returns None for anything else."""
-    preset = local_directory(preset, kind)
-    if not is_hugging_face_directory(preset):
-        return None
-    if kind is None:
-        raise ValueError(
-            "A class for any backbone loads presets of keras-hub only. "
-            f"Received: '{preset}', a directory of transformers. Use the class "
-            "of its kind of model, such as `PKMBertQuestionAnswerer`."
-        )
-    return HuggingFaceDirectory(preset, kind)

@@ -2,6 +2,8 @@
 
 import dataclasses
 
+import keras_hub
+
 from keras_pkm.text.transformers_tokenizers import TransformersBertTokenizer
 from keras_pkm.text.transformers_tokenizers import (
     TransformersDistilBertTokenizer,
@@ -34,6 +36,7 @@ class Family:
     """The names of weights and sizes in one family of models.
 
     Attributes:
+        backbone: The class of KerasHub's backbones.
         prefix: str. The prefix of names in a model with a head.
         sizes: dict, from our arguments to entries of `config.json`.
         activation: str. The entry of `config.json` that names the activation.
@@ -55,6 +58,7 @@ class Family:
         tokenizer: The class of tokenizers.
     """
 
+    backbone: type[keras_hub.models.Backbone]
     prefix: str
     sizes: dict[str, str]
     activation: str
@@ -75,6 +79,7 @@ _BERT_DROPOUTS = ("hidden_dropout_prob", "attention_probs_dropout_prob")
 
 FAMILIES = {
     "bert": Family(
+        backbone=keras_hub.models.BertBackbone,
         prefix="bert.",
         sizes={**_BERT_SIZES, "num_segments": "type_vocab_size"},
         activation="hidden_act",
@@ -102,6 +107,7 @@ FAMILIES = {
         tokenizer=TransformersBertTokenizer,
     ),
     "distilbert": Family(
+        backbone=keras_hub.models.DistilBertBackbone,
         prefix="distilbert.",
         sizes={
             "vocabulary_size": "vocab_size",
@@ -147,6 +153,7 @@ FAMILIES = {
         tokenizer=TransformersDistilBertTokenizer,
     ),
     "roberta": Family(
+        backbone=keras_hub.models.RobertaBackbone,
         prefix="roberta.",
         sizes=_BERT_SIZES,
         activation="hidden_act",

@@ -1,7 +1,9 @@
 """Downloads models named by `hf://`, as directories of transformers."""
 
+import os
 import pathlib
 
+from keras_pkm.converters.hugging_face_families import FAMILIES
 from keras_pkm.converters.hugging_face_files import read_config
 
 _PREFIX = "hf://"
@@ -13,34 +15,35 @@ _FILES = [
 ]
 
 
-def local_directory(preset: str, kind: str | None) -> str:
+def local_directory(
+    directory: str | os.PathLike[str],
+) -> str | os.PathLike[str]:
     """Returns the local copy of a transformers model on the Hugging Face Hub.
 
     KerasHub can read such models, too, but gives them the tanh GELU, while most
     were trained with the exact one.
 
     Args:
-        preset: Any name that `from_preset` takes.
-        kind: The expected `model_type`. For a model of another type only the
-            configuration is downloaded.
+        directory: A directory, or a model of the Hub as `hf://user/name`.
 
     Returns:
-        A directory in the cache of `huggingface_hub`; or `preset` itself if it
-        does not begin with `hf://`, or names a preset of KerasHub.
+        A directory in the cache of `huggingface_hub`; or `directory` itself if
+        it does not begin with `hf://`, or names a preset of KerasHub. Of a kind
+        of model that is not known here, only the configuration is downloaded.
 
     Raises:
         ValueError: its `config.json` does not say what kind of model it is.
+        ImportError: the package `huggingface_hub` is missing.
     """
-    if not str(preset).startswith(_PREFIX):
-        return preset
-    try:
-        import huggingface_hub
-    except ImportError:
-        return preset  # KerasHub will report that it is missing.
-    name = preset.removeprefix(_PREFIX)
+    if not str(directory).startswith(_PREFIX):
+        return directory
+    import huggingface_hub
+
+    name = str(directory).removeprefix(_PREFIX)
     file = pathlib.Path(huggingface_hub.hf_hub_download(name, "config.json"))
-    content = read_config(file.parent)
-    if "model_type" not in content:
-        return preset
-    files = _FILES if content["model_type"] == kind else ["config.json"]
+    config = read_config(file.parent)
+    if "model_type" not in config:
+        return directory
+    kind = config["model_type"]
+    files = _FILES if kind in FAMILIES else ["config.json"]
     return huggingface_hub.snapshot_download(name, allow_patterns=files)

@@ -14,6 +14,15 @@ from keras_pkm.ops.arguments import plain_values
 #: `ProductKeyMemory`.
 MemoryTemplate: TypeAlias = Memory | dict[str, Any] | None
 
+# What arguments may be besides what JSON knows. (A table may be shared, and
+# copies would not be.)
+_SERIALIZED = (
+    keras.Initializer,
+    keras.Regularizer,
+    keras.constraints.Constraint,
+    keras.DTypePolicy,
+)
+
 
 def make_memory(
     template: MemoryTemplate,
@@ -68,7 +77,12 @@ def memory_config(template: MemoryTemplate) -> dict[str, Any]:
             "arguments of `keras_pkm.layers.ProductKeyMemory`. Received: "
             f"memory={template!r}."
         )
-    config = plain_values(template)
+    config = {
+        name: keras.saving.serialize_keras_object(value)
+        if isinstance(value, _SERIALIZED)
+        else value
+        for name, value in plain_values(template).items()
+    }
     # Copies are other objects, and are built when they know their inputs.
     for of_the_object in ("build_config", "shared_object_id"):
         config.pop(of_the_object, None)

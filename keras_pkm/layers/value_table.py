@@ -1,6 +1,5 @@
 """A table of values, of which memories read some rows."""
 
-import math
 from typing import Any
 
 import keras
@@ -82,12 +81,10 @@ class ValueTable(keras.layers.Layer):
         self.supports_jit = False
 
     def build(self, *_: Any) -> None:
-        stddev = 1 / math.sqrt(self.value_dim)
         # Autocast would convert the whole table at each read.
         self.values = self.add_weight(
             shape=(self.num_slots, self.value_dim),
-            initializer=self.values_initializer
-            or keras.initializers.RandomNormal(stddev=stddev),
+            initializer=self.values_initializer or first_values(),
             regularizer=self.values_regularizer,
             constraint=self.values_constraint,
             dtype="float32",
@@ -136,3 +133,13 @@ class ValueTable(keras.layers.Layer):
             "values_regularizer": serialize(self.values_regularizer),
             "values_constraint": serialize(self.values_constraint),
         }
+
+
+def first_values() -> keras.initializers.Initializer:
+    """Returns the initializer of values of memories trained from scratch.
+
+    A normal one with variance 1 / `value_dim`, as in the paper.
+    """
+    return keras.initializers.VarianceScaling(
+        mode="fan_out", distribution="untruncated_normal"
+    )

@@ -1,17 +1,20 @@
-"""Backbones with memory layers, their tasks, and the warm start."""
+"""Memories in the models of KerasHub, their tasks, and the warm start.
 
-from keras_pkm.any_backbone.adding import add_memory
-from keras_pkm.any_backbone.memory_backbone import MemoryBackbone
-from keras_pkm.models.masked_lm import PKMBertMaskedLM
-from keras_pkm.models.masked_lm import PKMDistilBertMaskedLM
-from keras_pkm.models.masked_lm import PKMRobertaMaskedLM
-from keras_pkm.models.pkm_bert_backbone import PKMBertBackbone
-from keras_pkm.models.pkm_distil_bert_backbone import PKMDistilBertBackbone
-from keras_pkm.models.pkm_roberta_backbone import PKMRobertaBackbone
-from keras_pkm.models.question_answerer import PKMBertQuestionAnswerer
-from keras_pkm.models.question_answerer import PKMDistilBertQuestionAnswerer
-from keras_pkm.models.question_answerer import PKMRobertaQuestionAnswerer
+Of each family of `keras_pkm.models.families`, such as BERT, the classes with
+memories are attributes of this package, too: `MemoryBertBackbone`,
+`MemoryBertMaskedLM` and so on.
+"""
+
+from typing import Any
+
+from keras_pkm.models import families
+from keras_pkm.models.adding import add_memory
+from keras_pkm.models.from_transformers import from_transformers
+from keras_pkm.models.memory_backbone import MemoryBackbone
+from keras_pkm.models.question_answerer import BertQuestionAnswerer
+from keras_pkm.models.question_answerer import DistilBertQuestionAnswerer
 from keras_pkm.models.question_answerer import QuestionAnswerer
+from keras_pkm.models.question_answerer import RobertaQuestionAnswerer
 from keras_pkm.models.question_answerer_preprocessor import (
     BertQuestionAnswererPreprocessor,
 )
@@ -24,9 +27,6 @@ from keras_pkm.models.question_answerer_preprocessor import (
 from keras_pkm.models.question_answerer_preprocessor import (
     RobertaQuestionAnswererPreprocessor,
 )
-from keras_pkm.models.text_classifier import PKMBertTextClassifier
-from keras_pkm.models.text_classifier import PKMDistilBertTextClassifier
-from keras_pkm.models.text_classifier import PKMRobertaTextClassifier
 from keras_pkm.models.warm_start import WarmStartReport
 from keras_pkm.models.warm_start import copy_matching_weights
 from keras_pkm.probing.adapt_memories import adapt_memories
@@ -35,24 +35,15 @@ from keras_pkm.trainers.freezing import freeze_except_memory
 from keras_pkm.trainers.freezing import freeze_memory
 
 __all__ = [
+    "BertQuestionAnswerer",
     "BertQuestionAnswererPreprocessor",
+    "DistilBertQuestionAnswerer",
     "DistilBertQuestionAnswererPreprocessor",
     "MemoryBackbone",
     "MemoryProbe",
-    "PKMBertBackbone",
-    "PKMBertMaskedLM",
-    "PKMBertQuestionAnswerer",
-    "PKMBertTextClassifier",
-    "PKMDistilBertBackbone",
-    "PKMDistilBertMaskedLM",
-    "PKMDistilBertQuestionAnswerer",
-    "PKMDistilBertTextClassifier",
-    "PKMRobertaBackbone",
-    "PKMRobertaMaskedLM",
-    "PKMRobertaQuestionAnswerer",
-    "PKMRobertaTextClassifier",
     "QuestionAnswerer",
     "QuestionAnswererPreprocessor",
+    "RobertaQuestionAnswerer",
     "RobertaQuestionAnswererPreprocessor",
     "WarmStartReport",
     "adapt_memories",
@@ -60,4 +51,11 @@ __all__ = [
     "copy_matching_weights",
     "freeze_except_memory",
     "freeze_memory",
+    "from_transformers",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name.startswith("Memory") and hasattr(families, name):
+        return getattr(families, name)
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'.")

@@ -5,10 +5,6 @@ from typing import Any
 import keras
 import keras_hub
 
-from keras_pkm.models.pkm_bert_backbone import PKMBertBackbone
-from keras_pkm.models.pkm_distil_bert_backbone import PKMDistilBertBackbone
-from keras_pkm.models.pkm_roberta_backbone import PKMRobertaBackbone
-from keras_pkm.models.pkm_task import PKMTask
 from keras_pkm.models.question_answerer_preprocessor import (
     BertQuestionAnswererPreprocessor,
 )
@@ -18,16 +14,17 @@ from keras_pkm.models.question_answerer_preprocessor import (
 from keras_pkm.models.question_answerer_preprocessor import (
     RobertaQuestionAnswererPreprocessor,
 )
+from keras_pkm.trainers.distributed_training import DistributedTraining
 
 
 @keras.saving.register_keras_serializable("keras_pkm")
-class QuestionAnswerer(PKMTask, keras_hub.models.Task):
+class QuestionAnswerer(DistributedTraining, keras_hub.models.Task):
     """Finds the first and the last token of an answer, as for SQuAD 1.1.
 
     A dense layer gives each token two logits: one for being the answer's first
     token, one for being its last. The task takes any backbone with a sequence
     output, with memory or without. To load one from a preset of a known kind,
-    use a subclass, such as `keras_pkm.models.PKMBertQuestionAnswerer`.
+    use a subclass, such as `keras_pkm.models.BertQuestionAnswerer`.
 
     Args:
         backbone: backbone of keras-hub or `keras_pkm.models`. Its output is a
@@ -44,16 +41,19 @@ class QuestionAnswerer(PKMTask, keras_hub.models.Task):
 
     Example:
 
-    >>> backbone = keras_pkm.models.PKMBertBackbone(
+    >>> backbone = keras_hub.models.BertBackbone(
     ...     vocabulary_size=1000,
     ...     num_layers=2,
     ...     num_heads=4,
     ...     hidden_dim=64,
     ...     intermediate_dim=128,
+    ... )
+    >>> answerer = keras_pkm.models.add_memory(
+    ...     keras_pkm.models.BertQuestionAnswerer(backbone),
     ...     memory_layers=(2,),
     ...     memory={"num_sub_keys": 32, "top_k": 8, "key_dim": 16},
+    ...     memory_block="resm",
     ... )
-    >>> answerer = keras_pkm.models.QuestionAnswerer(backbone)
     >>> features = {
     ...     "token_ids": np.ones((2, 12), "int32"),
     ...     "segment_ids": np.zeros((2, 12), "int32"),
@@ -73,8 +73,6 @@ class QuestionAnswerer(PKMTask, keras_hub.models.Task):
         preprocessor: keras_hub.models.Preprocessor | None = None,
         **kwargs: Any,
     ):
-        self.check_backbone(backbone)
-
         # === Layers ===
         self.backbone = backbone
         self.preprocessor = preprocessor
@@ -151,24 +149,24 @@ class QuestionAnswerer(PKMTask, keras_hub.models.Task):
 
 
 @keras.saving.register_keras_serializable("keras_pkm")
-class PKMBertQuestionAnswerer(QuestionAnswerer):
-    """`keras_pkm.models.QuestionAnswerer` for `PKMBertBackbone`."""
+class BertQuestionAnswerer(QuestionAnswerer):
+    """`keras_pkm.models.QuestionAnswerer` of BERT."""
 
-    backbone_cls = PKMBertBackbone
+    backbone_cls = keras_hub.models.BertBackbone
     preprocessor_cls = BertQuestionAnswererPreprocessor
 
 
 @keras.saving.register_keras_serializable("keras_pkm")
-class PKMDistilBertQuestionAnswerer(QuestionAnswerer):
-    """`keras_pkm.models.QuestionAnswerer` for `PKMDistilBertBackbone`."""
+class DistilBertQuestionAnswerer(QuestionAnswerer):
+    """`keras_pkm.models.QuestionAnswerer` of DistilBERT."""
 
-    backbone_cls = PKMDistilBertBackbone
+    backbone_cls = keras_hub.models.DistilBertBackbone
     preprocessor_cls = DistilBertQuestionAnswererPreprocessor
 
 
 @keras.saving.register_keras_serializable("keras_pkm")
-class PKMRobertaQuestionAnswerer(QuestionAnswerer):
-    """`keras_pkm.models.QuestionAnswerer` for `PKMRobertaBackbone`."""
+class RobertaQuestionAnswerer(QuestionAnswerer):
+    """`keras_pkm.models.QuestionAnswerer` of RoBERTa."""
 
-    backbone_cls = PKMRobertaBackbone
+    backbone_cls = keras_hub.models.RobertaBackbone
     preprocessor_cls = RobertaQuestionAnswererPreprocessor

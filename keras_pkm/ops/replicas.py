@@ -31,7 +31,14 @@ def strategy_of(model: keras.Model) -> tf.distribute.Strategy:
         ValueError: the scope of another strategy is open, or only some of the
             model's weights were made in that of its own.
     """
-    weights = [variable.value for variable in model.weights]
+    # In a `keras.StatelessScope` the values are tensors.
+    weights = [
+        variable.value
+        for variable in model.weights
+        if isinstance(
+            variable.value, tf.Variable | tf.distribute.DistributedValues
+        )
+    ]
     strategies = [
         value.distribute_strategy
         for value in weights

@@ -23,8 +23,8 @@ class MemoryProbe:
     """Runs a model over data and measures the use of each memory.
 
     Args:
-        model: any Keras model with memories, such as
-            `keras_pkm.models.PKMBertBackbone`, or a task. A task with a
+        model: any Keras model with memories, such as a
+            `keras_pkm.models.MemoryBackbone`, or a task. A task with a
             preprocessor takes texts.
 
     Raises:
@@ -33,14 +33,18 @@ class MemoryProbe:
 
     Example:
 
-    >>> backbone = keras_pkm.models.PKMBertBackbone(
+    >>> plain = keras_hub.models.BertBackbone(
     ...     vocabulary_size=1000,
     ...     num_layers=4,
     ...     num_heads=4,
     ...     hidden_dim=64,
     ...     intermediate_dim=128,
+    ... )
+    >>> backbone = keras_pkm.models.add_memory(
+    ...     plain,
     ...     memory_layers=(2, 4),
     ...     memory={"num_sub_keys": 32, "top_k": 8, "key_dim": 16},
+    ...     memory_block="resm",
     ... )
     >>> probe = keras_pkm.models.MemoryProbe(backbone)
     >>> features = {

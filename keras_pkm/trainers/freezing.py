@@ -18,8 +18,8 @@ def freeze_memory(
     values.
 
     Args:
-        model: any Keras model with memories, such as
-            `keras_pkm.models.PKMBertBackbone`; it must be built.
+        model: any Keras model with memories, such as a
+            `keras_pkm.models.MemoryBackbone`; it must be built.
         parts: tuple of str. The parts to freeze, which a kind of memory names
             in its method `parts`. A `keras_pkm.layers.ProductKeyMemory` has
             `"values"`, the table; `"keys"`, the sub-keys; and `"queries"`,
@@ -29,14 +29,18 @@ def freeze_memory(
 
     Example:
 
-    >>> backbone = keras_pkm.models.PKMBertBackbone(
+    >>> plain = keras_hub.models.BertBackbone(
     ...     vocabulary_size=100,
     ...     num_layers=2,
     ...     num_heads=2,
     ...     hidden_dim=16,
     ...     intermediate_dim=32,
+    ... )
+    >>> backbone = keras_pkm.models.add_memory(
+    ...     plain,
     ...     memory_layers=(1,),
     ...     memory={"num_sub_keys": 8, "top_k": 4, "key_dim": 8},
+    ...     memory_block="resm",
     ... )
     >>> keras_pkm.models.freeze_memory(backbone, ("values", "keys"))
     >>> memory = backbone.transformer_layers[0].memory

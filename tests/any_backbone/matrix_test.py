@@ -2,6 +2,7 @@
 
 import gc
 import pathlib
+import pickle
 import subprocess
 import sys
 
@@ -12,6 +13,7 @@ import pytest
 import tensorflow as tf
 
 import keras_pkm
+from keras_pkm.models import families
 from keras_pkm.optimizers import PKMAdam
 from tests.any_backbone.tiny_families import ALL
 from tests.any_backbone.tiny_families import CAUSAL
@@ -119,7 +121,7 @@ def test_mixed_bfloat16(family):
         plain = make_plain(family)
         model = keras_pkm.models.add_memory(plain, (2,), MEMORY)
         inputs = inputs_of(plain)
-        # With a scale of zero, a memory adds nothing in any precision.
+        # With values of zero, a memory adds nothing in any precision.
         for a, b in zip(outputs_of(model, inputs), outputs_of(plain, inputs)):
             np.testing.assert_array_equal(a, b)
         causal_lm = compiled(family)
@@ -151,6 +153,88 @@ def test_lora_and_the_memory_learn_and_nothing_else(family):
     assert any(path.endswith("table/values") for path in changed)
     assert not any(
         path.endswith("token_embedding/embeddings") for path in changed
+    )
+
+
+def test_the_families_are_those_that_have_classes():
+    """And no others, such as ALBERT."""
+    made = {
+        name
+        for name, each in vars(families).items()
+        if isinstance(each, type)
+        and issubclass(each, keras_pkm.models.MemoryBackbone)
+        and each is not keras_pkm.models.MemoryBackbone
+        and each.plain_cls.__module__.startswith("keras_hub.")
+    }
+    named = {f"Memory{each.__name__}" for each in families.FAMILIES}
+    assert named == made == {f"Memory{family}Backbone" for family in ALL}
+
+
+@pytest.mark.filterwarnings("ignore:.*does not have a `quantize` method")
+@pytest.mark.parametrize(
+    "family, memory_block",
+    [
+        ("Bert", "resm"),
+        ("Bert", "pkm"),
+        ("Bert", "serial"),
+        ("DistilBert", "resm"),
+        ("Electra", "resm"),
+        ("GPT2", "serial"),
+        ("Llama", "serial"),
+        ("Roberta", "resm"),
+    ],
+)
+def test_presets_of_quantized_models(family, memory_block, tmp_path):
+    model = keras_pkm.models.add_memory(
+        make_plain(family), (2,), FILLED, memory_block
+    )
+    inputs = inputs_of(model)
+    plain_outputs = outputs_of(model, inputs)
+    gc.freeze()  # see below
+    model.quantize("int8")
+    model.save_to_preset(str(tmp_path))
+    loaded = keras_hub.models.Backbone.from_preset(str(tmp_path))
+    memory = loaded.transformer_layers[1].memory
+    assert memory.query_projection.quantization_mode == "int8"
+    for found, expected, before in zip(
+        outputs_of(loaded, inputs),
+        outputs_of(model, inputs),
+        plain_outputs,
+        strict=True,
+    ):
+        np.testing.assert_array_equal(found, expected)
+        assert (found != before).any()
+
+
+@pytest.mark.parametrize("family", ["Bert", "GPT2", "Llama", "Electra"])
+def test_pickled(family):
+    block = "resm" if family in ("Bert", "Electra") else "serial"
+    model = keras_pkm.models.add_memory(make_plain(family), (2,), FILLED, block)
+    copy = pickle.loads(pickle.dumps(model))
+    assert type(copy) is type(model)
+    inputs = inputs_of(model)
+    for a, b in zip(outputs_of(copy, inputs), outputs_of(model, inputs)):
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize(
+    "family, memory_block",
+    [("Bert", "resm"), ("Bert", "pkm"), ("Roberta", "serial")],
+)
+def test_lora_leaves_memories_of_encoders_as_they_are(family, memory_block):
+    model = keras_pkm.models.add_memory(
+        make_plain(family), (2,), MEMORY, memory_block
+    )
+    memory = model.transformer_layers[1].memory
+    before = [each.path for each in memory.trainable_weights]
+    model.enable_lora(2)
+    assert [each.path for each in memory.trainable_weights] == before
+    others = {each.path for each in model.trainable_weights} - set(before)
+    plain = make_plain(family)
+    plain.enable_lora(2)
+    expected = {each.path for each in plain.trainable_weights}
+    assert {path for path in others if "/normalization/" not in path} == (
+        expected
     )
 
 

@@ -31,11 +31,11 @@ def gpt2():
 
 
 def bert():
-    backbone = keras_pkm.models.PKMBertBackbone(
-        **SIZES, memory_layers=(2,), memory=RandomMemory()
+    plain = keras_hub.models.BertTextClassifier(
+        keras_hub.models.BertBackbone(**SIZES), num_classes=3
     )
-    model = keras_pkm.models.PKMBertTextClassifier(backbone, num_classes=3)
-    return model, inputs_of(backbone), np.array([0, 2])
+    model = keras_pkm.models.add_memory(plain, (2,), RandomMemory(), "resm")
+    return model, inputs_of(model.backbone), np.array([0, 2])
 
 
 @pytest.fixture(params=[gpt2, pytest.param(bert, marks=pytest.mark.slow)])

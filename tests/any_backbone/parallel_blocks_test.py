@@ -1,4 +1,4 @@
-"""The paper's blocks in encoders that have no class of ours."""
+"""The paper's blocks in encoders of KerasHub."""
 
 import keras
 import keras_hub
@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import keras_pkm
+from tests.any_backbone.tiny_families import FILLED
 from tests.any_backbone.tiny_families import MEMORY
 from tests.any_backbone.tiny_families import inputs_of
 from tests.any_backbone.tiny_families import make_plain
@@ -15,24 +16,39 @@ SIZES = (50, 2, 2, 16, 32)
 FAMILIES = ["Electra", pytest.param("XLMRoberta", marks=pytest.mark.slow)]
 
 
-@pytest.mark.parametrize("block", ["resm", "pkm"])
-def test_equals_our_own_backbone(block):
-    """The same blocks of a BERT, with the same weights."""
-    plain = keras_hub.models.BertBackbone(*SIZES, dropout=0.0)
-    found = keras_pkm.models.add_memory(plain, (2,), MEMORY, memory_block=block)
-    expected = keras_pkm.models.PKMBertBackbone.from_backbone(
-        plain, memory_layers=(2,), memory_block=block, memory=MEMORY
+def encoder(block, name):
+    return keras_pkm.layers.PKMTransformerEncoder(
+        32,
+        2,
+        block,
+        MEMORY,
+        activation=keras_hub.models.BertBackbone(*SIZES)
+        .transformer_layers[0]
+        .activation,
+        layer_norm_epsilon=1e-12,
+        name=name,
     )
-    ours = {
-        each.path.replace("layer_1_with_memory", "layer_1"): each
-        for each in found.weights
-    }
-    assert ours.keys() == {each.path for each in expected.weights}
+
+
+@pytest.mark.parametrize("block", ["resm", "pkm"])
+def test_equals_a_layer_of_ours(block):
+    """The block of a BERT, with the same weights."""
+    plain = keras_hub.models.BertBackbone(*SIZES, dropout=0.0)
+    model = keras_pkm.models.add_memory(plain, (2,), FILLED, memory_block=block)
+    found = model.transformer_layers[1]
+    expected = encoder(block, found.name)
+    x = keras.random.normal((2, 8, 16))
+    expected.build(x.shape)
+    theirs = {each.path.split("/", 1)[1]: each for each in found.weights}
+    assert len(theirs) == len(found.weights) == len(expected.weights)
     for weight in expected.weights:
-        weight.assign(ours[weight.path])
-    inputs = inputs_of(plain)
-    for a, b in zip(outputs_of(found, inputs), outputs_of(expected, inputs)):
-        np.testing.assert_array_equal(a, b)
+        weight.assign(theirs[weight.path.split("/", 1)[1]])
+    mask = np.ones((2, 8), "int32")
+    for training in (False, True):
+        np.testing.assert_array_equal(
+            found(x, padding_mask=mask, training=training),
+            expected(x, padding_mask=mask, training=training),
+        )
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -87,7 +103,7 @@ def test_lora_reaches_the_shared_layers():
     "family, arguments, message",
     [
         ("GPT2", {"memory_block": "resm"}, 'Use `memory_block="serial"`'),
-        ("Electra", {"memory_block": "ffn"}, '"serial" or "resm" or "pkm"'),
+        ("Electra", {"memory_block": "all"}, '"serial" or "resm" or "pkm"'),
     ],
 )
 def test_mistakes(family, arguments, message):

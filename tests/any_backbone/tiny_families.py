@@ -33,7 +33,47 @@ CAUSAL = {
     "Qwen": lambda: _hub.QwenBackbone(50, 2, 2, 2, 16, 32),
     "Qwen3": lambda: _hub.Qwen3Backbone(50, 2, 2, 2, 8, 16, 32),
 }
+_MOE = (50, 2, 2, 2, 16, 32, 32)
+_LINEAR = {
+    "linear_num_key_heads": 2,
+    "linear_num_value_heads": 2,
+    "linear_key_head_dim": 8,
+    "linear_value_head_dim": 8,
+}
 OTHERS = {
+    "Bert": lambda: _hub.BertBackbone(50, *_SIZES, **_LONGEST),
+    "DistilBert": lambda: _hub.DistilBertBackbone(50, *_SIZES, **_LONGEST),
+    "ESM": lambda: _hub.ESMBackbone(50, *_SIZES, **_LONGEST),
+    "Gemma4": lambda: _hub.Gemma4Backbone(50, 16, 2, 2, 1, 16, 32, 8),
+    "GptOss": lambda: _hub.GptOssBackbone(50, *_SIZES, 2, 2),
+    "Mixtral": lambda: _hub.MixtralBackbone(50, *_SIZES, 2, 2),
+    "PaliGemma": lambda: _hub.PaliGemmaBackbone(
+        50, 16, 2, 2, 1, 16, 32, 8, 8, 2, 16, 2
+    ),
+    "Qwen3Moe": lambda: _hub.Qwen3MoeBackbone(*_MOE, 2, top_k=1),
+    "Qwen3_5": lambda: _hub.Qwen3_5Backbone(50, 2, 2, 2, 8, 16, 32, **_LINEAR),
+    "Qwen3_5Moe": lambda: _hub.Qwen3_5MoeBackbone(
+        50, 2, 2, 2, 8, 16, 32, 32, 2, 1, **_LINEAR
+    ),
+    "QwenMoe": lambda: _hub.QwenMoeBackbone(*_MOE, 32, 2, top_k=1),
+    "RoformerV2": lambda: _hub.RoformerV2Backbone(50, *_SIZES, 8, dropout=0.0),
+    "SmolLM3": lambda: _hub.SmolLM3Backbone(
+        vocabulary_size=50,
+        hidden_dim=16,
+        intermediate_dim=32,
+        num_layers=2,
+        num_attention_heads=2,
+        num_key_value_heads=2,
+        attention_bias=False,
+        attention_dropout=0.0,
+        rope_layer_enabled_list=[True, True],
+        layer_types=["full_attention", "full_attention"],
+        mlp_bias=False,
+        layer_norm_epsilon=1e-6,
+        max_position_embeddings=12,
+        rope_theta=1e4,
+        partial_rotary_factor=1.0,
+    ),
     "DebertaV3": lambda: _hub.DebertaV3Backbone(
         50, *_SIZES, **_LONGEST, bucket_size=4
     ),
@@ -76,8 +116,18 @@ def inputs_of(backbone):
         "token_ids": rng.integers(1, VOCABULARY_SIZE, (2, LENGTH)),
         "padding_mask": np.arange(LENGTH) < np.array([[LENGTH], [LENGTH - 3]]),
         "segment_ids": np.zeros((2, LENGTH)),
+        "position_ids": np.arange(LENGTH) + np.zeros((2, 1)),
+        # Of PaliGemma.
+        "response_mask": np.zeros((2, LENGTH)),
     }
-    return {name: values[name].astype("int32") for name in backbone.input}
+    inputs = {
+        name: values[name].astype("int32")
+        for name in backbone.input
+        if name != "images"
+    }
+    if "images" in backbone.input:
+        inputs["images"] = rng.normal(size=(2, 16, 16, 3)).astype("float32")
+    return inputs
 
 
 def outputs_of(model, inputs):

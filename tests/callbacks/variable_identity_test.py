@@ -234,7 +234,8 @@ def test_layers_that_were_built_in_another_model(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "name", ["PKMBertTextClassifier", "PKMRobertaMaskedLM", "MemoryBackbone"]
+    "name",
+    ["MemoryBertTextClassifier", "MemoryRobertaMaskedLM", "MemoryBackbone"],
 )
 def test_all_variables_of_our_models_are_told_apart(name):
     model = make_model(name)

@@ -17,7 +17,7 @@ from tests.conformance.descriptors import make_model
 
 CALLBACKS = ["MemoryUsageMonitor", "SkippedSteps", "TrainingCheckpoint"]
 PROBES = ["MemoryProbe"]
-MODEL = "PKMDistilBertBackbone"
+MODEL = "MemoryDistilBertBackbone"
 
 
 def usage_by_hand(backbone):

@@ -64,7 +64,7 @@ def test_outputs_are_as_declared(name, policy):
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-@pytest.mark.parametrize("name", ["PKMBertBackbone", "MemoryBackbone"])
+@pytest.mark.parametrize("name", ["MemoryBertBackbone", "MemoryBackbone"])
 def test_outputs_of_models_are_as_declared(name, policy):
     """What they read, too."""
     backbone = make_model(name, policy)

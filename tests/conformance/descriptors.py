@@ -23,9 +23,6 @@ SIZES = {
     "intermediate_dim": 8,
     "max_sequence_length": 6,
     "dropout": 0.0,
-    "memory_layers": (1,),
-    "memory_block": "pkm",
-    "memory": MEMORY,
 }
 FAMILIES = ("Bert", "DistilBert", "Roberta")
 
@@ -92,14 +89,18 @@ class Model:
     in_depth: bool = False
 
 
-def _backbone(family, dtype=None):
-    cls = getattr(keras_pkm.models, f"PKM{family}Backbone")
-    return cls(**SIZES, dtype=dtype)
+def make_backbone(family, dtype=None, **kwargs):
+    """An encoder with a memory instead of its feed-forward network."""
+    memory = {"memory_layers": (1,), "memory": MEMORY, "memory_block": "pkm"}
+    memory |= {name: kwargs.pop(name) for name in memory if name in kwargs}
+    cls = getattr(keras_hub.models, f"{family}Backbone")
+    plain = cls(**{**SIZES, **kwargs}, dtype=dtype)
+    return keras_pkm.models.add_memory(plain, **memory)
 
 
 def _task(name, family, dtype=None, **kwargs):
     cls = getattr(keras_pkm.models, name)
-    return cls(_backbone(family, dtype), **kwargs)
+    return cls(make_backbone(family, dtype), **kwargs)
 
 
 def _gpt2(dtype=None):
@@ -134,24 +135,24 @@ def _spans(model):
 def _model_table():
     table = {}
     for family in FAMILIES:
-        table[f"PKM{family}Backbone"] = Model(
-            functools.partial(_backbone, family),
+        table[f"Memory{family}Backbone"] = Model(
+            functools.partial(make_backbone, family),
             _of_backbone,
             loss="mse",
         )
-        name = f"PKM{family}MaskedLM"
+        name = f"Memory{family}MaskedLM"
         table[name] = Model(
             functools.partial(_task, name, family),
             _tokens,
             in_depth=family == "Roberta",
         )
-        name = f"PKM{family}TextClassifier"
+        name = f"Memory{family}TextClassifier"
         table[name] = Model(
             functools.partial(_task, name, family, num_classes=3, dropout=0.0),
             _classes,
             in_depth=family == "Bert",
         )
-        name = f"PKM{family}QuestionAnswerer"
+        name = f"Memory{family}QuestionAnswerer"
         table[name] = Model(functools.partial(_task, name, family), _spans)
     name = "QuestionAnswerer"
     table[name] = Model(functools.partial(_task, name, "DistilBert"), _spans)

@@ -19,7 +19,7 @@ _TASK_IN_FILE = (
 #: From the name of a test and its case to the error and the reason.
 KNOWN_DEFECTS = {
     **{
-        ("clone_model", f"PKM{family}MaskedLM"): _CLONE_OF_HEAD
+        ("clone_model", f"Memory{family}MaskedLM"): _CLONE_OF_HEAD
         for family in ("Bert", "DistilBert", "Roberta")
     },
     ("task_in_file", "uncompiled"): _TASK_IN_FILE,

@@ -31,14 +31,9 @@ def encoder(**kwargs):
     return layers.PKMTransformerEncoder(**{**sizes, **kwargs})
 
 
-def backbone(**kwargs):
-    return models.PKMBertBackbone(**{**SIZES, **kwargs})
-
-
-def classifier(**kwargs):
-    return models.PKMBertTextClassifier(
-        backbone(), **{"num_classes": 2, **kwargs}
-    )
+def backbone(memory=MEMORY, memory_layers=(1,), **kwargs):
+    plain = keras_hub.models.BertBackbone(**SIZES)
+    return models.MemoryBackbone(plain, memory_layers, memory, "resm", **kwargs)
 
 
 def warmup(**kwargs):
@@ -93,22 +88,11 @@ def teach(**kwargs):
     return teacher().teach([batch], **kwargs)
 
 
-_BACKBONE_SIZES = {
-    "vocabulary_size": 20,
-    "num_layers": 1,
-    "num_heads": 2,
-    "hidden_dim": 8,
-    "intermediate_dim": 8,
-    "max_sequence_length": 6,
-    "num_segments": 2,
-}
 INTEGERS = [
     *((memory, name, value) for name, value in MEMORY.items()),
     (memory, "value_dim", 3),
     (encoder, "intermediate_dim", 8),
     (encoder, "num_heads", 2),
-    *((backbone, name, value) for name, value in _BACKBONE_SIZES.items()),
-    (classifier, "num_classes", 3),
     (warmup, "warmup_steps", 3),
     (warmup, "total_steps", 9),
     (loss_scale, "dynamic_growth_steps", 3),
@@ -132,9 +116,7 @@ FLOATS = [
     (layers.MaskedBatchNormalization, "epsilon", 0.5),
     (encoder, "dropout", 0.5),
     (encoder, "layer_norm_epsilon", 0.5),
-    (backbone, "dropout", 0.5),
-    (backbone, "layer_norm_epsilon", 0.5),
-    (classifier, "dropout", 0.5),
+    (backbone, "normalization_epsilon", 0.5),
     (warmup, "peak", 0.5),
     (loss_scale, "initial_scale", 0.5),
     (metrics.MatthewsCorrelation, "threshold", 0.5),
@@ -203,8 +185,7 @@ def test_floats(make, name, value):
 @pytest.mark.parametrize("name", MEMORY)
 def test_memories_of_backbones(name):
     numbers = {**MEMORY, name: np.int64(MEMORY[name])}
-    expected = config_of(backbone(memory=MEMORY, name="backbone"))
-    assert config_of(backbone(memory=numbers, name="backbone")) == expected
+    assert config_of(backbone(memory=numbers))["memory"] == MEMORY
     plain = keras_hub.models.GPT2Backbone(
         20, 1, 2, hidden_dim=8, intermediate_dim=8
     )

@@ -71,7 +71,7 @@ def test_tasks_train_with_our_optimizer_by_default(name):
     "state", cases("task_in_file", ["compiled", "uncompiled"])
 )
 def test_a_task_comes_back_as_it_was_compiled(state, tmp_path):
-    backbone = built("PKMBertBackbone")
+    backbone = built("MemoryBertBackbone")
     task = QuestionAnswerer(backbone, compile=False)
     if state == "compiled":
         task.compile(PKMAdam(0.125))

@@ -10,7 +10,6 @@ import tensorflow as tf
 
 from keras_pkm.layers.memories import memories
 from keras_pkm.models import MemoryProbe
-from keras_pkm.models import PKMBertBackbone
 from keras_pkm.models import add_memory
 from keras_pkm.models import copy_matching_weights
 from keras_pkm.models import freeze_except_memory
@@ -29,7 +28,7 @@ from training.measuring.ablation import ablated_memory
 
 pytestmark = pytest.mark.slow
 
-MODEL = "PKMBertBackbone"
+MODEL = "MemoryBertBackbone"
 
 
 def halves():
@@ -54,10 +53,9 @@ def warm_start_from(model, tmp_path):
     return replicas_of(target)
 
 
-def from_backbone(model, tmp_path):
-    new = PKMBertBackbone.from_backbone(model, (1,), "pkm", MEMORY)
-    found = {w.path.split("/", 1)[1]: w.numpy() for w in new.weights}
-    return [v for k, v in found.items() if "/memory/" not in k]
+def with_added_memory(model, tmp_path):
+    new = add_memory(model.plain_backbone, (1,), MEMORY, "pkm")
+    return [w.numpy() for w in new.weights if "/memory/" not in w.path]
 
 
 def frozen(model, tmp_path):
@@ -77,7 +75,9 @@ def saved_and_loaded(model, tmp_path):
 
 def as_preset(model, tmp_path):
     model.save_to_preset(tmp_path / "preset")
-    return replicas_of(PKMBertBackbone.from_preset(str(tmp_path / "preset")))
+    return replicas_of(
+        keras_hub.models.Backbone.from_preset(str(tmp_path / "preset"))
+    )
 
 
 def cloned(model, tmp_path):
@@ -119,7 +119,7 @@ OPERATIONS = (
     outputs,
     warm_start,
     warm_start_from,
-    from_backbone,
+    with_added_memory,
     frozen,
     saved_and_loaded,
     as_preset,

@@ -5,8 +5,10 @@ import inspect
 import pytest
 
 import keras_pkm
+from keras_pkm.models import families
 from tests.conformance.callbacks_test import CALLBACKS
 from tests.conformance.callbacks_test import PROBES
+from tests.conformance.descriptors import FAMILIES
 from tests.conformance.descriptors import LAYERS
 from tests.conformance.descriptors import MODELS
 from tests.conformance.known_defects import KNOWN_DEFECTS
@@ -22,6 +24,10 @@ LAYERS_WITHOUT_TESTS = {
 }
 MODELS_WITHOUT_TESTS = {
     "QuestionAnswererPreprocessor": "the base of those in the table",
+    **dict.fromkeys(
+        (f"{family}QuestionAnswerer" for family in FAMILIES),
+        "as QuestionAnswerer; attributes of the class alone differ",
+    ),
     "WarmStartReport": "a data class that a function returns",
 }
 TABLES = {
@@ -43,7 +49,9 @@ def test_every_public_class_stands_in_a_table(package):
         for name in module.__all__
         if inspect.isclass(getattr(module, name))
     }
-    assert set(TABLES[package]) == classes
+    # Classes of families are made, and named nowhere.
+    made = {name for name in TABLES[package] if name in vars(families)}
+    assert set(TABLES[package]) - made == classes - made
 
 
 def test_known_defects_are_few():

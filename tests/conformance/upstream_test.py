@@ -37,7 +37,6 @@ SIZES = {
     "intermediate_dim": 8,
     "max_sequence_length": 8,
 }
-WITH_MEMORY = {**SIZES, "memory_layers": (1,), "memory": MEMORY}
 FAMILIES = ("Bert", "DistilBert", "Roberta")
 
 
@@ -113,16 +112,11 @@ def added(family, memory_block="serial"):
 
 BACKBONES = {
     **{
-        f"PKM{family}Backbone": lambda family=family: (
-            getattr(models, f"PKM{family}Backbone"),
-            WITH_MEMORY,
-        )
+        f"Memory{family}Backbone": lambda family=family: added(family, "resm")
         for family in FAMILIES
     },
-    "PKMBertBackbone, pkm": lambda: (
-        models.PKMBertBackbone,
-        {**WITH_MEMORY, "memory_block": "pkm"},
-    ),
+    "MemoryBertBackbone, pkm": lambda: added("Bert", "pkm"),
+    "MemoryBertBackbone, ffn": lambda: added("Bert", "ffn"),
     "MemoryBackbone": lambda: added("GPT2"),
     "MemoryBackbone, serial": lambda: added("Electra"),
     "MemoryBackbone, resm": lambda: added("Electra", "resm"),
@@ -170,34 +164,31 @@ def test_every_part_of_a_memory_is_float32_in_mixed_precision():
         keras_hub.models.BertBackbone, dict(SIZES), inputs_of(plain("Bert"))
     )
     with pytest.raises(AssertionError, match="float16"):
-        run_precision_test("PKMBertBackbone")
+        run_precision_test("MemoryBertBackbone")
     # As in KerasHub's class where no memory is.
-    hub_tests.run_precision_test(
-        models.PKMBertBackbone, dict(SIZES), inputs_of(plain("Bert"))
-    )
+    run_precision_test("MemoryBertBackbone, ffn")
 
 
 @pytest.mark.parametrize("family", ["DistilBert", "Roberta"])
 def test_precision_where_their_own_class_fails(family):
     """They ask a model with several inputs and one output for its shapes."""
-    for cls in (
-        getattr(keras_hub.models, f"{family}Backbone"),
-        getattr(models, f"PKM{family}Backbone"),
+    for cls, arguments in (
+        (getattr(keras_hub.models, f"{family}Backbone"), SIZES),
+        added(family, "ffn"),
     ):
         with pytest.raises(TypeError, match="'NoneType' object is not iter"):
             hub_tests.run_precision_test(
-                cls, dict(SIZES), inputs_of(plain(family))
+                cls, dict(arguments), inputs_of(plain(family))
             )
 
 
-@pytest.mark.parametrize("prefix", ["", "PKM"])
-def test_masked_lm_heads_fail_eagerly_in_half_precision(prefix):
+@pytest.mark.parametrize("has_memory", [False, True])
+def test_masked_lm_heads_fail_eagerly_in_half_precision(has_memory):
     """Theirs, which ours have, adds a float32 bias; graphs are right."""
-    module = models if prefix else keras_hub.models
-    backbone = getattr(module, f"{prefix}BertBackbone")(
-        **SIZES, dtype="mixed_bfloat16"
-    )
-    task = getattr(module, f"{prefix}BertMaskedLM")(backbone)
+    backbone = keras_hub.models.BertBackbone(**SIZES, dtype="mixed_bfloat16")
+    task = keras_hub.models.BertMaskedLM(backbone)
+    if has_memory:
+        task = models.add_memory(task, (1,), MEMORY, "resm")
     inputs = inputs_of(backbone)
     inputs["mask_positions"] = np.zeros((2, 2), "int32")
     with pytest.raises(tf.errors.InvalidArgumentError, match="AddV2"):
@@ -257,7 +248,7 @@ def question_answerer(family):
 
 
 TASKS = {
-    f"PKM{family}{kind}": (family, kind, make)
+    f"Memory{family}{kind}": (family, kind, make)
     for kind, make in (
         ("MaskedLM", masked_lm),
         ("TextClassifier", text_classifier),
@@ -272,9 +263,9 @@ TASKS = {
 @pytest.mark.parametrize(
     "name",
     [
-        "PKMDistilBertTextClassifier",
+        "MemoryDistilBertTextClassifier",
         *(
-            pytest.param(f"PKMBert{kind}", marks=pytest.mark.slow)
+            pytest.param(f"MemoryBert{kind}", marks=pytest.mark.slow)
             for kind in ("MaskedLM", "TextClassifier", "QuestionAnswerer")
         ),
     ],
@@ -283,7 +274,7 @@ def test_tasks(name):
     """`predict` and `fit` with a preprocessor, inside and before the model."""
     family, _, make = TASKS[name]
     arguments, data = make(family)
-    backbone = getattr(models, f"PKM{family}Backbone")(**WITH_MEMORY)
+    backbone = models.add_memory(plain(family), (1,), MEMORY, "resm")
     hub_tests.run_task_test(
         getattr(models, name), {**arguments, "backbone": backbone}, data
     )
@@ -302,7 +293,7 @@ def test_causal_task_with_added_memory():
     )
 
 
-@pytest.mark.parametrize("name", ["PKMBertBackbone", "MemoryBackbone"])
+@pytest.mark.parametrize("name", ["MemoryBertBackbone", "MemoryBackbone"])
 def test_quantization(name):
     """Of Dense, EinsumDense and Embedding; tables of values stay as they are.
 
@@ -326,6 +317,9 @@ def test_every_public_layer_and_model_is_here():
         if isinstance(getattr(models, name), type)
         and issubclass(getattr(models, name), keras.Model)
     }
-    here = {name.split(",")[0] for name in BACKBONES} | set(TASKS)
-    # The base of those of families.
-    assert here == public - {"QuestionAnswerer"}
+    # Those of families, which are made, and the plain question answerers.
+    assert public == {
+        "MemoryBackbone",
+        "QuestionAnswerer",
+        *(f"{family}QuestionAnswerer" for family in FAMILIES),
+    }

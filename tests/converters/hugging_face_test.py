@@ -6,6 +6,7 @@ import shutil
 import warnings
 
 import keras
+import keras_hub
 import ml_dtypes
 import numpy as np
 import pytest
@@ -20,31 +21,24 @@ huggingface_hub = pytest.importorskip(
     "huggingface_hub", reason="huggingface_hub is not installed"
 )
 
-BACKBONES = {
-    "bert": models.PKMBertBackbone,
-    "bert-bare": models.PKMBertBackbone,
-    "bert-tanh": models.PKMBertBackbone,
-    "distilbert": models.PKMDistilBertBackbone,
-    "distilbert-bare": models.PKMDistilBertBackbone,
-    "roberta": models.PKMRobertaBackbone,
+MaskedLM = keras_hub.models.MaskedLM
+TextClassifier = keras_hub.models.TextClassifier
+BACKBONES = [
+    "bert",
+    "bert-bare",
+    "bert-tanh",
+    "distilbert",
+    "distilbert-bare",
+    "roberta",
     # Tables of segments for a model without this input.
-    "roberta-segments": models.PKMRobertaBackbone,
-    "roberta-padding": models.PKMRobertaBackbone,
-    "bert-untied": models.PKMBertBackbone,
-    "bert-tokens": models.PKMBertBackbone,
-    "bert-classifier": models.PKMBertBackbone,
-}
-MASKED_LM = {
-    "bert": models.PKMBertMaskedLM,
-    "distilbert": models.PKMDistilBertMaskedLM,
-    "roberta": models.PKMRobertaMaskedLM,
-    "roberta-segments": models.PKMRobertaMaskedLM,
-}
-CLASSIFIERS = {
-    "bert-classifier": models.PKMBertTextClassifier,
-    "distilbert-classifier": models.PKMDistilBertTextClassifier,
-    "roberta-classifier": models.PKMRobertaTextClassifier,
-}
+    "roberta-segments",
+    "roberta-padding",
+    "bert-untied",
+    "bert-tokens",
+    "bert-classifier",
+]
+MASKED_LM = ["bert", "distilbert", "roberta", "roberta-segments"]
+CLASSIFIERS = ["bert-classifier", "distilbert-classifier", "roberta-classifier"]
 
 
 def expected_of(name):
@@ -52,11 +46,11 @@ def expected_of(name):
         return dict(arrays)
 
 
-def load(cls, path, **arguments):
+def load(path, **arguments):
     """A model, and the lines of the one warning, if there is one."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        model = cls.from_preset(str(path), **arguments)
+        model = models.from_transformers(path, **arguments)
     assert len(caught) <= 1
     return model, "\n".join(str(each.message) for each in caught).split("\n")
 
@@ -71,7 +65,7 @@ def sequence_output(outputs):
 
 @pytest.mark.parametrize("name", BACKBONES)
 def test_hidden_states(name):
-    backbone, _ = load(BACKBONES[name], ROOT / name)
+    backbone, _ = load(ROOT / name)
     expected = expected_of(name)
     x = features_of(backbone, expected)
     actual = sequence_output(backbone(x))
@@ -79,14 +73,14 @@ def test_hidden_states(name):
     np.testing.assert_allclose(
         actual[mask], expected["hidden"][mask], atol=1e-5
     )
-    assert backbone.activation == (
+    assert backbone.feedforward_activation == (
         "gelu_approximate" if name == "bert-tanh" else "gelu"
     )
 
 
 @pytest.mark.parametrize("name", MASKED_LM)
 def test_masked_lm_logits(name):
-    task, _ = load(MASKED_LM[name], ROOT / name)
+    task, _ = load(ROOT / name, task=MaskedLM)
     expected = expected_of(name)
     x = features_of(task.backbone, expected)
     positions = np.tile(np.arange(4, dtype="int32"), (3, 1))
@@ -98,7 +92,7 @@ def test_masked_lm_logits(name):
 @pytest.mark.parametrize("name", CLASSIFIERS)
 def test_classifier_logits(name):
     """A fine-tuned head is taken, with its number of labels and dropout."""
-    task, said = load(CLASSIFIERS[name], ROOT / name)
+    task, said = load(ROOT / name, task=TextClassifier)
     assert said == [""]
     expected = expected_of(name)
     np.testing.assert_allclose(
@@ -112,7 +106,7 @@ def test_classifier_logits(name):
 
 
 def test_question_answerer_logits():
-    task, said = load(models.PKMBertQuestionAnswerer, ROOT / "bert-answerer")
+    task, said = load(ROOT / "bert-answerer", task=models.QuestionAnswerer)
     assert len(said) == 2 and "pooled_dense/kernel, pooled_dense" in said[1]
     expected = expected_of("bert-answerer")
     actual = task(features_of(task.backbone, expected))
@@ -126,15 +120,11 @@ def test_question_answerer_logits():
 
 
 def test_memory_joins():
-    """With ResM only memories are new; without values it is the same model."""
+    """Only memories are new, and their values are zero."""
     path = str(ROOT / "bert")
-    backbone, said = load(
-        models.PKMBertBackbone, path, memory_layers=(2,), memory=MEMORY
-    )
-    assert "transformer_layer_1/memory/table/values" in said[-1]
-    memory = backbone.transformer_layers[1].memory
-    memory.table.values.assign(0 * memory.table.values)
-    plain, _ = load(models.PKMBertBackbone, path)
+    backbone, said = load(path, memory_layers=(2,), memory=MEMORY)
+    assert "transformer_layer_1_with_memory/memory/table/values" in said[-1]
+    plain, _ = load(path)
     x = features_of(plain, expected_of("bert"))
     np.testing.assert_allclose(
         backbone(x)["sequence_output"], plain(x)["sequence_output"], atol=1e-6
@@ -143,14 +133,13 @@ def test_memory_joins():
 
 def test_memory_in_place_of_the_feed_forward_network():
     backbone, said = load(
-        models.PKMDistilBertBackbone,
         ROOT / "distilbert-bare",
         memory_layers=(1,),
         memory_block="pkm",
         memory=MEMORY,
     )
     assert "transformer.layer.0.ffn.lin1.weight" in said[1]
-    plain, said = load(models.PKMDistilBertBackbone, ROOT / "distilbert-bare")
+    plain, said = load(ROOT / "distilbert-bare")
     assert said == [""]
     for ours, theirs in zip(
         backbone.transformer_layers[1].weights,
@@ -160,8 +149,8 @@ def test_memory_in_place_of_the_feed_forward_network():
 
 
 def test_classifier_without_weights():
-    task = models.PKMBertTextClassifier.from_preset(
-        str(ROOT / "bert"), num_classes=2, load_weights=False
+    task = models.from_transformers(
+        ROOT / "bert", task=TextClassifier, num_classes=2, load_weights=False
     )
     assert task.predict(["a b c"], verbose=0).shape == (1, 2)
 
@@ -177,7 +166,7 @@ def test_a_damaged_configuration_is_named(content, directory):
     path = directory / "config.json"
     path.write_text(content)
     with pytest.raises(ValueError, match=f"'{path}' must be a JSON object"):
-        models.PKMBertBackbone.from_preset(str(directory))
+        models.from_transformers(directory)
 
 
 def change_config(directory, **changes):
@@ -191,7 +180,7 @@ def change_config(directory, **changes):
 @pytest.mark.parametrize(
     "changes, message",
     [
-        ({"model_type": "gpt2"}, "type 'bert'. Received: model_type 'gpt2'"),
+        ({"model_type": "gpt2"}, "of bert, distilbert.*Received: 'gpt2'"),
         ({"hidden_act": "relu"}, "`hidden_act`.*must be one of gelu.*relu"),
         ({"position_embedding_type": "relative_key"}, "must be 'absolute'"),
         ({"hidden_size": None}, "must have an entry `hidden_size`"),
@@ -218,7 +207,7 @@ def change_config(directory, **changes):
 def test_directories_that_do_not_fit(directory, changes, message):
     change_config(directory, **changes)
     with pytest.raises(ValueError, match=message) as error:
-        models.PKMBertBackbone.from_preset(str(directory))
+        models.from_transformers(directory)
     assert len(str(error.value)) < 700
 
 
@@ -226,51 +215,72 @@ def test_the_model_type_is_not_dumped(directory):
     """Nor does a task say what a backbone does not."""
     change_config(directory, model_type=None, architectures=None)
     with pytest.raises(ValueError, match="Received: 22 entries") as error:
-        models.PKMBertMaskedLM.from_preset(str(directory))
+        models.from_transformers(directory, task=MaskedLM)
     assert "vocab_size" not in str(error.value)
 
 
 def test_rates_of_dropout_that_differ(directory):
     change_config(directory, attention_probs_dropout_prob=0.0)
-    backbone, _ = load(
-        models.PKMBertBackbone, directory, dropout=0.0, load_weights=False
-    )
-    assert backbone.dropout == 0.0
-    task, _ = load(models.PKMBertMaskedLM, directory, backbone=backbone)
+    task, _ = load(directory, dropout=0.0, task=MaskedLM)
+    assert task.backbone.dropout == 0.0
     expected = expected_of("bert")
     positions = np.tile(np.arange(4, dtype="int32"), (3, 1))
-    x = {**features_of(backbone, expected), "mask_positions": positions}
+    x = {
+        **features_of(task.backbone, expected),
+        "mask_positions": positions,
+    }
     np.testing.assert_allclose(task(x), expected["logits"][:, :4], atol=1e-5)
 
 
 def test_a_directory_without_weights(directory):
     (directory / "model.safetensors").unlink()
     with pytest.raises(ValueError, match="must contain model.safetensors"):
-        models.PKMBertBackbone.from_preset(str(directory))
+        models.from_transformers(directory)
 
 
 def test_a_file_that_was_cut_off(directory):
     file = directory / "model.safetensors"
     file.write_bytes(file.read_bytes()[:1000])
     with pytest.raises(ValueError, match="model.safetensors' must be a safet"):
-        models.PKMBertBackbone.from_preset(str(directory))
+        models.from_transformers(directory)
 
 
 def test_a_head_of_another_activation(directory):
     change_config(directory, hidden_act="gelu_new")
     with pytest.raises(ValueError, match="'gelu' for its masked-LM head"):
-        models.PKMBertMaskedLM.from_preset(str(directory))
+        models.from_transformers(directory, task=MaskedLM)
 
 
-def test_a_class_for_any_backbone_knows_no_kind_of_model():
-    with pytest.raises(ValueError, match="such as `PKMBertQuestionAnswerer`"):
-        models.QuestionAnswerer.from_preset(str(ROOT / "bert"))
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        ({"num_classes": 2}, "`num_classes` can be given with `task` only"),
+        ({"task": keras_hub.models.CausalLM}, "a `BertBackbone` has.*CausalLM"),
+        ({"task": "masked_lm"}, "`task` must be one of the classes `MaskedLM`"),
+        ({"memory_layers": (3,)}, "`memory_layers` must be .*num_layers=2"),
+        ({"memory_block": "all"}, '`memory_block` must be "serial"'),
+    ],
+)
+def test_arguments_that_do_not_suit(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        models.from_transformers(ROOT / "bert", **arguments)
+
+
+def test_no_directory(tmp_path):
+    with pytest.raises(ValueError, match="`directory` must be.*config.json"):
+        models.from_transformers(tmp_path / "nothing")
+
+
+def test_keras_hub_s_presets_are_no_directories_of_transformers(tmp_path):
+    models.from_transformers(ROOT / "bert-bare").save_to_preset(str(tmp_path))
+    with pytest.raises(ValueError, match="`model_type`"):
+        models.from_transformers(tmp_path)
 
 
 def test_another_epsilon(directory, tmp_path):
     """transformers' own `RobertaConfig()` has BERT's, for instance."""
     change_config(directory, layer_norm_eps=1e-6)
-    task, _ = load(models.PKMBertMaskedLM, directory)
+    task, _ = load(directory, task=MaskedLM)
     norms = [
         layer
         for layer in task._flatten_layers()
@@ -279,10 +289,18 @@ def test_another_epsilon(directory, tmp_path):
     assert len(norms) > 3
     assert {norm.epsilon for norm in norms} == {1e-6}
     task.backbone.save_to_preset(str(tmp_path / "preset"))
-    copy = models.PKMBertBackbone.from_preset(str(tmp_path / "preset"))
-    assert copy.layer_norm_epsilon == 1e-6
-    roberta, _ = load(models.PKMRobertaBackbone, ROOT / "roberta")
-    assert roberta.layer_norm_epsilon == pytest.approx(1e-5)
+    copy = keras_hub.models.Backbone.from_preset(str(tmp_path / "preset"))
+    assert copy.normalization_epsilon == 1e-6
+    again = keras_hub.models.MaskedLM.from_preset(
+        str(tmp_path / "preset"), preprocessor=None
+    )
+    assert {
+        layer.epsilon
+        for layer in again._flatten_layers()
+        if isinstance(layer, keras.layers.LayerNormalization)
+    } == {1e-6}
+    roberta, _ = load(ROOT / "roberta")
+    assert roberta.normalization_epsilon == pytest.approx(1e-5)
 
 
 def change_tensors(directory, change):
@@ -297,7 +315,7 @@ def change_tensors(directory, change):
 
 def check_masked_lm(directory, name="bert"):
     """The directory gives the logits of the one that it was made from."""
-    task, said = load(MASKED_LM[name], directory)
+    task, said = load(directory, task=MaskedLM)
     expected = expected_of(name)
     positions = np.tile(np.arange(4, dtype="int32"), (3, 1))
     x = {**features_of(task.backbone, expected), "mask_positions": positions}
@@ -337,7 +355,7 @@ def test_a_tied_table_under_its_other_name(name, tmp_path):
     """safetensors saves a table with two names under one of them."""
     directory = tmp_path / name
     shutil.copytree(ROOT / name, directory)
-    family = HuggingFaceDirectory(directory, name.split("-")[0]).family
+    family = HuggingFaceDirectory(directory).family
 
     def change(old):
         words = f"{family.prefix}embeddings.word_embeddings.weight"
@@ -361,13 +379,13 @@ def test_an_untied_decoder_is_refused(config, directory):
     change_config(directory, **config)
     change_tensors(directory, lambda old: {**old, DECODER: 2 * old[WORDS]})
     with pytest.raises(ValueError, match=f"`{DECODER}` with values of its own"):
-        models.PKMBertMaskedLM.from_preset(str(directory))
-    _, said = load(models.PKMBertBackbone, directory)
+        models.from_transformers(directory, task=MaskedLM)
+    _, said = load(directory)
     assert f"differs from `{WORDS.removeprefix('bert.')}`: {DECODER}" in (
         "\n".join(said)
     )
     with pytest.raises(ValueError, match="tie_word_embeddings=False"):
-        models.PKMBertMaskedLM.from_preset(str(ROOT / "bert-untied"))
+        models.from_transformers(ROOT / "bert-untied", task=MaskedLM)
 
 
 def test_a_decoder_with_a_bias_of_its_own(directory):
@@ -376,7 +394,7 @@ def test_a_decoder_with_a_bias_of_its_own(directory):
         directory, lambda old: {**old, name: 1 + old["cls.predictions.bias"]}
     )
     with pytest.raises(ValueError, match=f"`{name}` with values of its own"):
-        models.PKMBertMaskedLM.from_preset(str(directory))
+        models.from_transformers(directory, task=MaskedLM)
 
 
 def test_all_tensors_are_accounted_for(directory):
@@ -387,7 +405,7 @@ def test_all_tensors_are_accounted_for(directory):
         return old
 
     change_tensors(directory, change)
-    _, said = load(models.PKMBertMaskedLM, directory)
+    _, said = load(directory, task=MaskedLM)
     assert said == [
         f"'{directory}':",
         "Not loaded, because this model has no such weight: "
@@ -401,7 +419,7 @@ def test_all_tensors_are_accounted_for(directory):
             "bert.embeddings.position_ids": np.arange(16)[None] + 1,
         },
     )
-    _, said = load(models.PKMBertMaskedLM, directory)
+    _, said = load(directory, task=MaskedLM)
     assert said[1] == (
         "Not loaded, because positions are counted here: "
         "embeddings.position_ids."
@@ -409,9 +427,9 @@ def test_all_tensors_are_accounted_for(directory):
 
 
 def test_rows_of_segments_that_have_no_input():
-    _, said = load(models.PKMRobertaMaskedLM, ROOT / "roberta-segments")
+    _, said = load(ROOT / "roberta-segments", task=MaskedLM)
     assert "token_type_embeddings.weight, rows 1 to 1" in said[1]
-    _, said = load(models.PKMRobertaBackbone, ROOT / "roberta-padding")
+    _, said = load(ROOT / "roberta-padding")
     assert "pooler.dense.bias, pooler.dense.weight" in said[1]
     assert "token_type_embeddings.weight, rows 1 to 2" in said[2]
 
@@ -421,30 +439,28 @@ def test_another_number_of_segments(tmp_path):
     shutil.copytree(ROOT / "roberta", directory)
     change_config(directory, type_vocab_size=2)
     with pytest.raises(ValueError, match="the 2 rows of `type_vocab_size`"):
-        models.PKMRobertaBackbone.from_preset(str(directory))
+        models.from_transformers(directory)
 
 
 def test_heads_that_are_new(directory):
-    _, said = load(models.PKMBertMaskedLM, ROOT / "bert-bare")
+    _, said = load(ROOT / "bert-bare", task=MaskedLM)
     assert "mlm_head/intermediate_dense/kernel" in said[-1]
-    _, said = load(models.PKMBertMaskedLM, ROOT / "bert-classifier")
+    _, said = load(ROOT / "bert-classifier", task=MaskedLM)
     assert "such weight: classifier.bias, classifier.weight." in said[1]
     assert "mlm_head/output_bias" in said[2]
-    _, said = load(
-        models.PKMBertTextClassifier, ROOT / "bert-classifier", num_classes=2
-    )
+    _, said = load(ROOT / "bert-classifier", num_classes=2, task=TextClassifier)
     assert "its shape (3, 8) is not that of `logits/kernel`, (8, 2)" in said[2]
     assert "its shape (3,) is not that of `logits/bias`, (2,)" in said[1]
     assert "New, with initial values: logits/kernel, logits/bias." in said
     with pytest.raises(ValueError, match="`num_classes` must be given"):
-        models.PKMBertTextClassifier.from_preset(str(directory))
+        models.from_transformers(directory, task=TextClassifier)
 
 
 def test_a_classifier_of_tokens_is_no_classifier_of_texts():
     path = str(ROOT / "bert-tokens")
     with pytest.raises(ValueError, match="BertForTokenClassification"):
-        models.PKMBertTextClassifier.from_preset(path)
-    _, said = load(models.PKMBertTextClassifier, path, num_classes=3)
+        models.from_transformers(path, task=TextClassifier)
+    _, said = load(path, num_classes=3, task=TextClassifier)
     assert "not of a text classifier" in said[1] and "logits" in said[2]
 
 
@@ -454,8 +470,8 @@ def test_other_floats(dtype, directory):
     change_tensors(
         directory, lambda old: {k: v.astype(kind) for k, v in old.items()}
     )
-    task, _ = load(models.PKMBertMaskedLM, directory)
-    plain, _ = load(models.PKMBertMaskedLM, ROOT / "bert")
+    task, _ = load(directory, task=MaskedLM)
+    plain, _ = load(ROOT / "bert", task=MaskedLM)
     for new, old in zip(task.backbone.weights[:5], plain.backbone.weights[:5]):
         np.testing.assert_array_equal(
             new, np.asarray(old).astype(kind).astype("float32")
@@ -467,7 +483,7 @@ def test_numbers_that_are_no_floats(directory):
         directory, lambda old: {**old, WORDS: old[WORDS].astype(int)}
     )
     with pytest.raises(ValueError, match="floating-point numbers.*int64"):
-        models.PKMBertBackbone.from_preset(str(directory))
+        models.from_transformers(directory)
 
 
 def test_kernels_of_another_library(directory):
@@ -475,7 +491,7 @@ def test_kernels_of_another_library(directory):
     name = "bert.encoder.layer.0.intermediate.dense.weight"
     change_tensors(directory, lambda old: {**old, name: old[name].T})
     with pytest.raises(ValueError, match=r"\(8, 12\) entries.*shape \(8, 12"):
-        models.PKMBertBackbone.from_preset(str(directory))
+        models.from_transformers(directory)
 
 
 def save_shards(directory, number):
@@ -499,7 +515,7 @@ def test_shards_and_an_index_that_was_left_behind(directory):
     old = expected_of("bert")
     change_tensors(directory, lambda old: {k: 0 * v for k, v in old.items()})
     # As in transformers, the file of all tensors is the newer one.
-    backbone, _ = load(models.PKMBertBackbone, directory)
+    backbone, _ = load(directory)
     assert not np.any(backbone.token_embedding.embeddings)
     (directory / "model.safetensors").unlink()
     check_masked_lm(directory)
@@ -510,7 +526,7 @@ def test_shards_and_an_index_that_was_left_behind(directory):
     check_masked_lm(directory)
     (directory / "model.safetensors").unlink()
     with pytest.raises(ValueError, match="must contain model-00001-of-00002"):
-        models.PKMBertBackbone.from_preset(str(directory))
+        models.from_transformers(directory)
 
 
 def test_an_index_that_does_not_fit(directory):
@@ -519,10 +535,10 @@ def test_an_index_that_does_not_fit(directory):
     first, second = sorted(directory.glob("model-*"))
     shutil.copy(second, first)
     with pytest.raises(ValueError, match="Received: one without bert.embed"):
-        models.PKMBertBackbone.from_preset(str(directory))
+        models.from_transformers(directory)
     (directory / "model.safetensors.index.json").write_text("{}")
     with pytest.raises(ValueError, match="an entry `weight_map`"):
-        models.PKMBertBackbone.from_preset(str(directory))
+        models.from_transformers(directory)
 
 
 def test_several_models_in_a_file(directory):
@@ -535,26 +551,29 @@ def test_several_models_in_a_file(directory):
         },
     )
     with pytest.raises(ValueError, match="must contain one model.*`context"):
-        models.PKMBertBackbone.from_preset(str(directory))
+        models.from_transformers(directory)
 
 
 def test_an_adapter_beside_the_model(directory):
     (directory / "adapter_config.json").write_text("{}")
     with pytest.raises(ValueError, match="Merge the adapter"):
-        models.PKMBertBackbone.from_preset(str(directory))
+        models.from_transformers(directory)
 
 
 @pytest.fixture
-def hub(monkeypatch):
+def hub(monkeypatch, tmp_path):
     """Takes the place of the hub: names are those of local directories."""
     fetched = []
+    shutil.copytree(ROOT / "bert", tmp_path / "hub" / "bert")
+    shutil.copytree(ROOT / "bert", tmp_path / "hub" / "other")
+    change_config(tmp_path / "hub" / "other", model_type="gpt2")
 
     def hf_hub_download(name, file):
-        return str(ROOT / name.split("/")[1] / file)
+        return str(tmp_path / "hub" / name.split("/")[1] / file)
 
     def snapshot_download(name, allow_patterns):
         fetched.append(allow_patterns)
-        return str(ROOT / name.split("/")[1])
+        return str(tmp_path / "hub" / name.split("/")[1])
 
     monkeypatch.setattr(huggingface_hub, "hf_hub_download", hf_hub_download)
     monkeypatch.setattr(huggingface_hub, "snapshot_download", snapshot_download)
@@ -564,17 +583,18 @@ def hub(monkeypatch):
 def test_a_name_on_the_hub_gives_what_its_directory_gives(hub):
     backbones = []
     for name in (str(ROOT / "bert"), "hf://somebody/bert"):
+        keras.utils.clear_session()  # numbers in names
         keras.utils.set_random_seed(0)  # of the pooler, which it lacks
-        backbones.append(load(models.PKMBertBackbone, name)[0])
+        backbones.append(load(name)[0])
     local, named = backbones
     assert named.get_config() | {"name": 0} == local.get_config() | {"name": 0}
-    assert named.activation == "gelu"
+    assert named.feedforward_activation == "gelu"
     for old, new in zip(local.weights, named.weights):
         np.testing.assert_array_equal(old, new)
     assert {"model*.safetensors", "tokenizer.json"} <= set(hub[0])
 
 
 def test_another_model_on_the_hub_is_not_fetched(hub):
-    with pytest.raises(ValueError, match="type 'bert'. Received.*'roberta'"):
-        models.PKMBertBackbone.from_preset("hf://somebody/roberta")
+    with pytest.raises(ValueError, match="of bert.*Received: 'gpt2'. Load oth"):
+        models.from_transformers("hf://somebody/other")
     assert hub == [["config.json"]]

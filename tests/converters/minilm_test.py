@@ -3,6 +3,7 @@
 import os
 import pathlib
 
+import keras_hub
 import numpy as np
 import pytest
 
@@ -28,8 +29,8 @@ def expected():
 @pytest.fixture(scope="module")
 def classifier(expected):
     with pytest.warns(UserWarning, match="New, with.*: logits/kernel, logits"):
-        return models.PKMBertTextClassifier.from_preset(
-            str(DIRECTORY), num_classes=2
+        return models.from_transformers(
+            DIRECTORY, task=keras_hub.models.TextClassifier, num_classes=2
         )
 
 
@@ -53,5 +54,5 @@ def test_hidden_states_from_text(classifier, expected):
 
 def test_it_is_all_there(expected):
     """The backbone has all tensors, so that nothing is to be said."""
-    backbone = models.PKMBertBackbone.from_preset(str(DIRECTORY))
+    backbone = models.from_transformers(DIRECTORY)
     assert backbone.num_layers == 6

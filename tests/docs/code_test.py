@@ -22,7 +22,7 @@ from training.teaching.recipe import TeachingRecipe
 # Why blocks are not run, page by page.
 NOT_RUN = [
     ("docs/guides/any-backbone.md", "downloads a preset"),
-    ("docs/guides/any-backbone.md", "downloads a preset"),
+    ("docs/guides/any-backbone.md", "downloads a model"),
     ("docs/guides/pretraining.md", "needs a pretrained model"),
     (
         "docs/guides/pretraining.md",

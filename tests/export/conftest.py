@@ -8,8 +8,9 @@ from export.saved_model import main
 from keras_pkm import models
 from keras_pkm.runs.presets import save_preset
 from tests.built_once import built_once
-from tests.models.tiny import MEMORY
-from tests.models.tiny import SIZES
+from tests.models.tiny import tiny_answerer
+from tests.models.tiny import tiny_classifier
+from tests.models.tiny import tiny_masked_lm
 
 WORDS = (
     "[PAD] [UNK] [CLS] [SEP] [MASK] the quick brown fox jump ##s ##ed over "
@@ -46,30 +47,25 @@ def presets(tmp_path_factory, tokenizer):
 
 def _build_presets(root, tokenizer):
     keras.utils.set_random_seed(0)  # that of a test comes after this
-    with_memory = {**SIZES, "memory_layers": (1, 3), "memory": MEMORY}
     for name, task, preprocessor in (
         (
             "mlm",
-            models.PKMBertMaskedLM(models.PKMBertBackbone(**with_memory)),
+            tiny_masked_lm(),
             keras_hub.models.BertMaskedLMPreprocessor,
         ),
         (
             "classifier",
-            models.PKMBertTextClassifier(
-                models.PKMBertBackbone(**with_memory), num_classes=3
-            ),
+            tiny_classifier(3),
             keras_hub.models.BertTextClassifierPreprocessor,
         ),
         (
             "qa",
-            models.PKMBertQuestionAnswerer(
-                models.PKMBertBackbone(**with_memory)
-            ),
+            tiny_answerer(),
             models.BertQuestionAnswererPreprocessor,
         ),
         (
             "plain",
-            models.PKMBertMaskedLM(models.PKMBertBackbone(**SIZES)),
+            tiny_masked_lm(memory_layers=()),
             keras_hub.models.BertMaskedLMPreprocessor,
         ),
     ):

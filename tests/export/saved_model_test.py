@@ -34,7 +34,10 @@ def run(args, capsys):
             "--what must be one of encoder, preproc.* decoder",
         ),
         ("--what encoder --values-dtype int4", "--values-dtype must be one of"),
-        ("--what classifier", "needs a model with that head.*PKMBertMaskedLM"),
+        (
+            "--what classifier",
+            "needs a model with that head.*MemoryBertMaskedLM",
+        ),
         ("--what qa", "needs a model with that head"),
         ("--what mlm --sequence-length 21", "at most the model's 20, received"),
         ("--what mlm --sequence-length 3", "at least 8, received 3"),

@@ -1,16 +1,16 @@
 """Initializers, regularizers and constraints of a memory's weights."""
 
 import keras
+import keras_hub
 import numpy as np
 import pytest
 
 from keras_pkm.layers import ProductKeyMemory
-from keras_pkm.models import PKMBertBackbone
 from keras_pkm.optimizers import PKMAdam
 from tests.contracts import check_config_round_trip
 from tests.contracts import fresh_rng
 from tests.models.tiny import MEMORY
-from tests.models.tiny import SIZES
+from tests.models.tiny import tiny_backbone
 
 OPTIONS = {
     "sub_keys_initializer": "ones",
@@ -51,9 +51,11 @@ def test_config_also_within_a_backbone(tmp_path):
     assert plain["values_initializer"] is plain["values_constraint"] is None
 
     memory = {**MEMORY, "values_initializer": "zeros"}
-    backbone = PKMBertBackbone(**SIZES, memory_layers=(2,), memory=memory)
+    backbone = tiny_backbone(memory_layers=(2,), memory=memory)
     backbone.save_to_preset(str(tmp_path))
-    again = PKMBertBackbone.from_preset(str(tmp_path), load_weights=False)
+    again = keras_hub.models.Backbone.from_preset(
+        str(tmp_path), load_weights=False
+    )
     table = again.transformer_layers[1].memory.table.values
     assert not np.any(table)
 

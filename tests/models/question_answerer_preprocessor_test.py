@@ -88,13 +88,12 @@ def test_labels_in_tf_data(family):
 def make_task(family, with_memory):
     sizes = {**SIZES, "num_layers": 2, "max_sequence_length": 40}
     preprocessor = make_preprocessor(family, sequence_length=40)
-    if with_memory:
-        backbone = getattr(keras_pkm.models, f"PKM{family}Backbone")(
-            **sizes, memory_layers=(2,), memory=MEMORY
-        )
-        cls = getattr(keras_pkm.models, f"PKM{family}QuestionAnswerer")
-        return cls(backbone, preprocessor)
     backbone = getattr(keras_hub.models, f"{family}Backbone")(**sizes)
+    if with_memory:
+        cls = getattr(keras_pkm.models, f"{family}QuestionAnswerer")
+        return keras_pkm.models.add_memory(
+            cls(backbone, preprocessor), (2,), MEMORY, "resm"
+        )
     return keras_pkm.models.QuestionAnswerer(backbone, preprocessor)
 
 

@@ -4,15 +4,19 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from keras_pkm.models import MemoryBertMaskedLM
+from keras_pkm.models import MemoryBertTextClassifier
 from keras_pkm.models import MemoryProbe
-from keras_pkm.models import PKMBertMaskedLM
-from keras_pkm.models import PKMBertTextClassifier
+from keras_pkm.models import QuestionAnswerer
+from keras_pkm.models import add_memory
 from keras_pkm.models import copy_matching_weights
 from keras_pkm.optimizers import PKMAdam
 from keras_pkm.trainers.distributed_training import DistributedTraining
 from tests.contracts import fixed_rng
 from tests.contracts import fresh_rng
+from tests.models.tiny import MEMORY
 from tests.models.tiny import ONE_LAYER
+from tests.models.tiny import SIZES
 from tests.models.tiny import features
 from tests.models.tiny import masked_batch
 from tests.models.tiny import tiny_backbone
@@ -37,17 +41,33 @@ def test_masked_lm_preset(tmp_path):
     task.save_to_preset(str(tmp_path))
 
     copy = keras_hub.models.MaskedLM.from_preset(str(tmp_path))
-    assert isinstance(copy, PKMBertMaskedLM)
+    assert isinstance(copy, MemoryBertMaskedLM)
     np.testing.assert_array_equal(copy(x), task(x))
     assert copy.predict(["w1 w2 w3"], verbose=0).shape[-1] == 100
     # A task with a head of its own takes the backbone.
     classifier = keras_hub.models.TextClassifier.from_preset(
         str(tmp_path), num_classes=2
     )
-    assert isinstance(classifier, PKMBertTextClassifier)
+    assert isinstance(classifier, MemoryBertTextClassifier)
     np.testing.assert_array_equal(
         classifier.backbone(features(rng))["pooled_output"].shape, (8, 16)
     )
+
+
+def test_memories_are_added_to_plain_tasks_of_ours():
+    x, *_ = masked_batch(fresh_rng())
+    plain = tiny_masked_lm(memory_layers=())
+    task = add_memory(plain, (2,), MEMORY, "resm")
+    assert type(task) is type(plain) is MemoryBertMaskedLM
+    assert list(task.backbone.memory_outputs) == [2]
+    np.testing.assert_array_equal(task(x), plain(x))
+    # A task for any backbone is one for those with memories.
+    x.pop("mask_positions")
+    answerer = QuestionAnswerer(keras_hub.models.BertBackbone(**SIZES))
+    task = add_memory(answerer, (1, 2), MEMORY)
+    assert type(task) is QuestionAnswerer
+    assert list(task.backbone.memory_outputs) == [1, 2]
+    np.testing.assert_array_equal(task(x)["start"], answerer(x)["start"])
 
 
 def test_train_step_is_traced_once(monkeypatch):
@@ -182,7 +202,7 @@ def test_common_padding_changes_no_train_step():
     steps = []
     for length in (12, 8):
         keras.utils.set_random_seed(1)
-        task = PKMBertTextClassifier(tiny_backbone(), num_classes=2)
+        task = MemoryBertTextClassifier(tiny_backbone(), num_classes=2)
         batch = {name: value[:, :length] for name, value in whole.items()}
         with tf.GradientTape() as tape:
             loss = keras.losses.sparse_categorical_crossentropy(

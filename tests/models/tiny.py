@@ -1,10 +1,13 @@
 """Tiny models and batches for tests."""
 
+import keras_hub
 import numpy as np
 
-from keras_pkm.models import PKMBertBackbone
-from keras_pkm.models import PKMBertMaskedLM
-from keras_pkm.models import PKMBertTextClassifier
+from keras_pkm.layers.value_table import first_values
+from keras_pkm.models import MemoryBertMaskedLM
+from keras_pkm.models import MemoryBertQuestionAnswerer
+from keras_pkm.models import MemoryBertTextClassifier
+from keras_pkm.models import families
 
 SIZES = {
     "vocabulary_size": 100,
@@ -20,16 +23,38 @@ ONE_LAYER = {"num_layers": 1, "memory_layers": (1,)}
 MEMORY = {"num_sub_keys": 11, "num_heads": 2, "top_k": 4, "key_dim": 8}
 
 
-def tiny_backbone(memory_layers=(1, 3), memory_block="resm", **kwargs):
-    return PKMBertBackbone(
-        **{**SIZES, "memory": MEMORY, **kwargs},
-        memory_layers=memory_layers,
-        memory_block=memory_block,
+def tiny_backbone(
+    memory_layers=(1, 3),
+    memory_block="resm",
+    memory=MEMORY,
+    plain_cls=keras_hub.models.BertBackbone,
+    **kwargs,
+):
+    """A backbone whose memories have other values than zero."""
+    computed = {
+        name: kwargs.pop(name)
+        for name in ("feedforward_activation", "normalization_epsilon")
+        if name in kwargs
+    }
+    return families.backbone_class(plain_cls)(
+        plain_cls(**{**SIZES, **kwargs}),
+        memory_layers,
+        {"values_initializer": first_values(), **memory},
+        memory_block,
+        **computed,
     )
 
 
 def tiny_masked_lm(**kwargs):
-    return PKMBertMaskedLM(tiny_backbone(**kwargs))
+    return MemoryBertMaskedLM(tiny_backbone(**kwargs))
+
+
+def tiny_classifier(num_classes=2, **kwargs):
+    return MemoryBertTextClassifier(tiny_backbone(**kwargs), num_classes)
+
+
+def tiny_answerer(**kwargs):
+    return MemoryBertQuestionAnswerer(tiny_backbone(**kwargs))
 
 
 def features(rng, batch=8, length=12):
@@ -58,7 +83,7 @@ def half_precision_task(eager, **kwargs):
     """
     kwargs = {**ONE_LAYER, "dtype": "mixed_float16", **kwargs}
     if eager:
-        return PKMBertTextClassifier(tiny_backbone(**kwargs), num_classes=3)
+        return tiny_classifier(3, **kwargs)
     task = tiny_masked_lm(**kwargs)
     task.backbone.pooled_dense.trainable = False
     return task

@@ -170,7 +170,7 @@ def test_train_step_of_a_task(mirrored, monkeypatch, precision, devices, wrap):
     assert graphs
     assert not tensors_with_rows(graphs[-1], ROWS)
     assert_nothing_changed(before, after)
-    mean = "transformer_layer_0/memory/query_normalization/"
+    mean = "transformer_layer_0_with_memory/memory/query_normalization/"
     mean = f"{mean}moving_mean"
     assert not np.array_equal(before[mean], later[mean])
 

@@ -12,9 +12,6 @@ from keras_pkm.layers.memories import memories
 from keras_pkm.metrics import MemoryUsage
 from keras_pkm.metrics.numbers import result_numbers
 from keras_pkm.models import MemoryProbe
-from keras_pkm.models import PKMBertMaskedLM
-from keras_pkm.models import PKMBertQuestionAnswerer
-from keras_pkm.models import PKMBertTextClassifier
 from keras_pkm.models import freeze_memory
 from keras_pkm.optimizers import PKMAdam
 from tests.contracts import fixed_rng
@@ -117,23 +114,6 @@ def test_models_without_memories_and_unbuilt_ones():
         MemoryProbe(plain)
     with pytest.raises(ValueError, match="must be built, so"):
         freeze_memory(Tower())
-
-
-@pytest.mark.parametrize(
-    "task, arguments",
-    [
-        (PKMBertMaskedLM, {}),
-        (PKMBertTextClassifier, {"num_classes": 2}),
-        (PKMBertQuestionAnswerer, {}),
-    ],
-)
-def test_a_plain_backbone_in_a_task_of_ours(task, arguments):
-    plain = keras_hub.models.BertBackbone(**SIZES)
-    with pytest.raises(
-        ValueError,
-        match="must be a `PKMBertBackbone`. Received: a `BertBackbone`. Con",
-    ):
-        task(plain, **arguments)
 
 
 @pytest.mark.slow

@@ -40,7 +40,7 @@ def dataset(arrays, size=16):
 
 def classifier():
     tokenizer = keras_hub.models.BertTokenizer(WORDS)
-    return keras_pkm.models.PKMBertTextClassifier(
+    return keras_pkm.models.MemoryBertTextClassifier(
         tiny_backbone(**ONE_LAYER),
         2,
         preprocessor=keras_hub.models.BertTextClassifierPreprocessor(

@@ -390,7 +390,7 @@ def test_texts_as_dicts():
     preprocessor = keras_pkm.models.BertQuestionAnswererPreprocessor(
         keras_hub.models.BertTokenizer(WORDS), sequence_length=12
     )
-    task = keras_pkm.models.PKMBertQuestionAnswerer(
+    task = keras_pkm.models.MemoryBertQuestionAnswerer(
         tiny_backbone(**ONE_LAYER), preprocessor
     )
     x = {"question": TEXTS, "context": TEXTS[::-1]}

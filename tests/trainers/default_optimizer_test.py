@@ -6,7 +6,7 @@ import keras
 import numpy as np
 import pytest
 
-from keras_pkm.models import PKMBertTextClassifier
+from keras_pkm.models import MemoryBertTextClassifier
 from keras_pkm.models import freeze_memory
 from keras_pkm.optimizers import LossScaleOptimizer
 from keras_pkm.optimizers import PKMAdam
@@ -18,7 +18,7 @@ from tests.models.tiny import tiny_masked_lm
 
 
 def new_task(**kwargs):
-    return PKMBertTextClassifier(
+    return MemoryBertTextClassifier(
         tiny_backbone(**{**ONE_LAYER, **kwargs}), num_classes=2
     )
 
@@ -79,7 +79,7 @@ def test_another_optimizer_is_warned_of_once(optimizer, caplog):
         task.compile(optimizer)
         task.compile(optimizer)
     (warning,) = warnings_in(caplog)
-    assert "PKMBertTextClassifier is compiled with" in warning
+    assert "MemoryBertTextClassifier is compiled with" in warning
     caplog.clear()
     frozen = new_task()
     freeze_memory(frozen.backbone)

@@ -5,7 +5,7 @@ import pytest
 
 from keras_pkm.layers import ProductKeyMemory
 from keras_pkm.layers.memories import memories
-from keras_pkm.models import PKMBertTextClassifier
+from keras_pkm.models import MemoryBertTextClassifier
 from keras_pkm.models import freeze_except_memory
 from keras_pkm.models import freeze_memory
 from keras_pkm.ops.value_tables import is_table
@@ -32,7 +32,7 @@ PATHS = {
 @pytest.mark.parametrize("block", ["pkm", "resm"])
 @eager_and_graph
 def test_frozen_parts_stay_bit_for_bit(eager, parts, block):
-    task = PKMBertTextClassifier(
+    task = MemoryBertTextClassifier(
         tiny_backbone(memory_block=block, **ONE_LAYER), num_classes=2
     )
     freeze_memory(task.backbone, parts)
@@ -72,7 +72,7 @@ def test_wrong_parts_and_models():
         ValueError, match="'values', 'keys', 'queries'.*'value'"
     ):
         freeze_memory(tiny_backbone(), ("value",))
-    with pytest.raises(ValueError, match="PKMBertBackbone` without one"):
+    with pytest.raises(ValueError, match="MemoryBertBackbone` without one"):
         freeze_memory(tiny_backbone(memory_layers=()))
     with pytest.raises(ValueError, match="a `BertBackbone` without one"):
         freeze_memory(keras_hub.models.BertBackbone(**SIZES))
@@ -103,7 +103,7 @@ def own_model():
 
 
 def task():
-    return PKMBertTextClassifier(tiny_backbone(), num_classes=2)
+    return MemoryBertTextClassifier(tiny_backbone(), num_classes=2)
 
 
 @pytest.mark.parametrize("make", [own_model, task])

@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 
 from keras_pkm.layers import ProductKeyMemory
-from keras_pkm.models import PKMBertQuestionAnswerer
+from keras_pkm.models import MemoryBertQuestionAnswerer
 from keras_pkm.optimizers import LossScaleOptimizer
 from keras_pkm.optimizers import PKMAdam
 from keras_pkm.trainers.distributed_training import DistributedTraining
@@ -325,7 +325,7 @@ def test_batches_of_question_answerers(method):
     logs = []
     for number in (1, 3):
         keras.utils.set_random_seed(1)
-        task = PKMBertQuestionAnswerer(
+        task = MemoryBertQuestionAnswerer(
             tiny_backbone(
                 **ONE_LAYER, memory={**MEMORY, "query_normalization": "layer"}
             )

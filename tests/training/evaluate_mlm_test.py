@@ -100,12 +100,32 @@ def test_hugging_face(tmp_path, capsys):
     assert "memory layer" not in capsys.readouterr().out
 
 
+def test_a_model_of_the_hub_is_one_of_transformers(tmp_path, monkeypatch):
+    """KerasHub would read it with another activation."""
+    pytest.importorskip("safetensors", reason="safetensors is not installed")
+    hub = pytest.importorskip(
+        "huggingface_hub", reason="huggingface_hub is not installed"
+    )
+    monkeypatch.setattr(
+        hub, "hf_hub_download", lambda name, file: f"{HUGGING_FACE}/{file}"
+    )
+    monkeypatch.setattr(
+        hub, "snapshot_download", lambda name, **_: str(HUGGING_FACE)
+    )
+    path = tmp_path / "text.txt"
+    path.write_text("a b c d e f g h i j k l m n o")
+    with pytest.warns(UserWarning, match="New, with.*: pooled_dense/kernel"):
+        found = run("hf://somebody/bert", path, tmp_path)
+        expected = run(HUGGING_FACE, path, tmp_path)
+    assert found["perplexity"] == expected["perplexity"]
+
+
 def test_models_without_the_head(run_directory, text, tmp_path, capsys):
     """keras-hub would measure a fresh one."""
     backbone = keras_hub.models.Backbone.from_preset(
         str(run_directory / "best")
     )
-    classifier = models.PKMBertTextClassifier(backbone, num_classes=2)
+    classifier = models.MemoryBertTextClassifier(backbone, num_classes=2)
     save_preset(classifier, None, tmp_path / "classifier")
     backbone.save_to_preset(str(tmp_path / "backbone"))
     for name in ("classifier", "backbone"):

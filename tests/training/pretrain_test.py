@@ -118,18 +118,22 @@ def test_init_from(tiny_run, train, source):
     assert stage["name"] == "+Init resm"
     old = tiny_run.files.read_results()["stages"]
     expected = old[1 if source == "run" else 0]["perplexity"]
-    # ResM starts next to the model that it continues.
-    assert stage["perplexity_before"] == pytest.approx(expected, rel=0.02)
+    # ResM starts as the model that it continues, which was measured in mixed
+    # precision.
+    assert stage["perplexity_before"] == pytest.approx(expected, rel=2e-3)
 
 
 def test_init_from_a_directory_of_transformers(train, tmp_path):
     pytest.importorskip("safetensors", reason="safetensors is not installed")
     with pytest.warns(UserWarning, match="New, with.*: pooled_dense/kernel"):
         results = train("--init-from", str(HUGGING_FACE))
-    task = models.PKMBertMaskedLM.from_preset(str(tmp_path / "run" / "last"))
+    task = models.MemoryBertMaskedLM.from_preset(str(tmp_path / "run" / "last"))
     with pytest.warns(UserWarning, match="New, with.*: pooled_dense/kernel"):
-        theirs = models.PKMBertMaskedLM.from_preset(str(HUGGING_FACE))
-    assert task.backbone.activation == theirs.backbone.activation == "gelu"
+        theirs = models.from_transformers(
+            HUGGING_FACE, task=keras_hub.models.MaskedLM
+        )
+    assert task.backbone.feedforward_activation == "gelu"
+    assert theirs.backbone.feedforward_activation == "gelu"
     tokens = task.preprocessor.tokenizer.get_vocabulary()
     assert tokens == theirs.preprocessor.tokenizer.get_vocabulary()
     assert results["stages"][0]["name"] == "+Init resm"
@@ -140,13 +144,13 @@ def test_init_from_a_directory_of_transformers(train, tmp_path):
     [
         pytest.param(
             "distilbert",
-            "PKMDistilBert",
+            "MemoryDistilBert",
             "[PAD] [UNK] [CLS] [SEP] [MASK]",
             marks=pytest.mark.slow,
         ),
         pytest.param(
             "roberta",
-            "PKMRoberta",
+            "MemoryRoberta",
             "<s> <pad> </s> <unk> <mask>",
             marks=pytest.mark.slow,
         ),

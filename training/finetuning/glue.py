@@ -4,6 +4,7 @@ import keras
 import keras_hub
 
 from keras_pkm.metrics import MatthewsCorrelation
+from keras_pkm.models.families import task_class
 from training.batches.labelled import dev_batches
 from training.batches.labelled import encode_texts
 from training.finetuning.kind import Evaluated
@@ -69,7 +70,7 @@ class GlueFinetuning:
 
     def build(self, backbone: keras_hub.models.Backbone) -> keras.Model:
         """Returns a task with a new head."""
-        return self._family.classifier(
+        return task_class(self._family.classifier)(
             backbone,
             num_classes=len(self._task.labels),
             dropout=self._recipe.dropout,

@@ -110,12 +110,13 @@ def copy_backbone(
 ) -> keras_hub.models.Backbone:
     """Builds a copy of the pretrained backbone with the recipe's settings."""
     backbone = pretrained.backbone
-    config = {
-        **backbone.get_config(),
-        "dtype": recipe.precision,
-        "dropout": recipe.dropout,
-    }
+    config = {**backbone.get_config(), "dtype": recipe.precision}
     config.pop("name")
+    plain = config["backbone"]
+    config["backbone"] = {
+        **plain,
+        "config": {**plain["config"], "dropout": recipe.dropout},
+    }
     copy = type(backbone).from_config(config)
     if not recipe.from_scratch:
         copy_matching_weights(backbone, copy)

@@ -6,6 +6,7 @@ import keras
 import keras_hub
 import numpy as np
 
+from keras_pkm.models.families import task_class
 from keras_pkm.text.special_tokens import SpecialTokens
 from keras_pkm.text.window_sizes import WindowSizes
 from keras_pkm.trainers.freezing import freeze_pooler
@@ -72,7 +73,7 @@ class SquadFinetuning:
     def build(self, backbone: keras_hub.models.Backbone) -> keras.Model:
         """Returns a task with a new head."""
         freeze_pooler(backbone)
-        return self._family.answerer(backbone)
+        return task_class(self._family.answerer)(backbone)
 
     def compile(
         self, task: keras.Model, optimizer: keras.optimizers.Optimizer

@@ -8,6 +8,7 @@ import keras
 import keras_hub
 
 from keras_pkm.layers.memories import memories
+from keras_pkm.layers.value_table import first_values
 from keras_pkm.runs.user_error import UserError
 from keras_pkm.trainers.freezing import freeze_pooler
 from training.facts.fact_batches import Facts
@@ -97,6 +98,7 @@ def build_model(
             "num_heads": recipe.memory_heads,
             "top_k": recipe.memory_top_k,
             "key_dim": recipe.memory_key_dim,
+            "values_initializer": first_values(),
         },
     )
     freeze_pooler(model.backbone)

@@ -66,11 +66,15 @@ class DecoderFamily(LanguageModelFamily):
         Args:
             sizes: Arguments of the plain backbone.
             memory_layers: The layers with a memory, counted from 1.
-            memory_block: Has no effect: memories stand behind the layers.
+            memory_block: `"resm"`, a memory behind each layer; or `"ffn"`.
             memory: Arguments of `keras_pkm.layers.ProductKeyMemory`.
         """
-        plain = self.causal_lm(self.plain(**sizes))
-        return models.add_memory(plain, memory_layers, memory)
+        return models.add_memory(
+            self.causal_lm(self.plain(**sizes)),
+            memory_layers,
+            memory,
+            "ffn" if memory_block == "ffn" else "serial",
+        )
 
 
 DECODERS = (

@@ -7,9 +7,14 @@ from typing import Literal
 import keras_hub
 
 from keras_pkm import models
+from keras_pkm.models.families import backbone_class
+from keras_pkm.models.families import task_class
 from training.batches.masking import Masking
 from training.batches.objectives import MaskedTokens
 from training.loading.language_model_family import LanguageModelFamily
+
+#: What a backbone with memories has besides the arguments of the plain one.
+ARCHITECTURE = ("feedforward_activation", "normalization_epsilon")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -17,32 +22,29 @@ class Family(LanguageModelFamily):
     """The classes of one kind of encoder.
 
     Attributes:
-        backbone: The class of backbones with memory.
-        masked_lm: The class of masked language models.
-        classifier: The class of text classifiers.
-        answerer: The class of question answerers.
+        name: Its name in flags and in the directories of transformers.
+        input_names: The names of the inputs of its backbones.
+        masked_lm: The class of plain masked language models.
+        classifier: The class of plain text classifiers.
+        answerer: The class of plain question answerers.
         preprocessor: The class that prepares one or two texts.
         masked_lm_preprocessor: The class that prepares and masks a text.
     """
 
-    backbone: type
+    name: str
     masked_lm: type
     classifier: type
     answerer: type
     preprocessor: type
     masked_lm_preprocessor: type
+    input_names: tuple[str, ...] = ("token_ids", "padding_mask")
 
     #: The name of the training objective.
     objective: Literal["masked"] = dataclasses.field(
         default="masked", init=False
     )
     #: Arguments of the backbone that are copied from an initial model.
-    inherited = ("max_sequence_length", "activation", "layer_norm_epsilon")
-
-    @property
-    def name(self) -> str:
-        """Its name in flags and in the directories of transformers."""
-        return self.backbone.hugging_face_family
+    inherited = ("max_sequence_length", *ARCHITECTURE)
 
     def make_objective(
         self,
@@ -61,7 +63,7 @@ class Family(LanguageModelFamily):
             tokenizer,
             sequence_length,
             Masking.from_tokenizer(tokenizer, sequence_length, mask_rate),
-            self.backbone.input_names,
+            self.input_names,
         )
 
     def make_preprocessor(
@@ -80,25 +82,26 @@ class Family(LanguageModelFamily):
         sizes: dict[str, Any],
         *,
         memory_layers: tuple[int, ...],
-        memory_block: Literal["ffn", "pkm", "resm"],
+        memory_block: Literal["ffn", "pkm", "resm", "serial"],
         memory: dict[str, Any],
     ) -> keras_hub.models.MaskedLM:
         """Builds a language model with initial weights.
 
         Args:
-            sizes: Arguments of the plain backbone.
+            sizes: Arguments of the plain backbone, and what it is computed
+                with besides: some of `ARCHITECTURE`.
             memory_layers: The layers with a memory, counted from 1.
             memory_block: The block of these layers.
             memory: Arguments of `keras_pkm.layers.ProductKeyMemory`.
         """
-        return self.masked_lm(
-            self.backbone(
-                **sizes,
-                memory_layers=memory_layers,
-                memory_block=memory_block,
-                memory=memory,
-            )
+        sizes = dict(sizes)
+        computed = {
+            name: sizes.pop(name) for name in ARCHITECTURE if name in sizes
+        }
+        backbone = backbone_class(self.plain)(
+            self.plain(**sizes), memory_layers, memory, memory_block, **computed
         )
+        return task_class(self.masked_lm)(backbone)
 
 
 FAMILIES = (
@@ -106,21 +109,22 @@ FAMILIES = (
         title="BERT",
         plain=keras_hub.models.BertBackbone,
         tokenizer=keras_hub.models.BertTokenizer,
-        backbone=models.PKMBertBackbone,
-        masked_lm=models.PKMBertMaskedLM,
-        classifier=models.PKMBertTextClassifier,
-        answerer=models.PKMBertQuestionAnswerer,
+        name="bert",
+        masked_lm=keras_hub.models.BertMaskedLM,
+        classifier=keras_hub.models.BertTextClassifier,
+        answerer=models.BertQuestionAnswerer,
         preprocessor=keras_hub.models.BertTextClassifierPreprocessor,
         masked_lm_preprocessor=keras_hub.models.BertMaskedLMPreprocessor,
+        input_names=("token_ids", "segment_ids", "padding_mask"),
     ),
     Family(
         title="DistilBERT",
         plain=keras_hub.models.DistilBertBackbone,
         tokenizer=keras_hub.models.DistilBertTokenizer,
-        backbone=models.PKMDistilBertBackbone,
-        masked_lm=models.PKMDistilBertMaskedLM,
-        classifier=models.PKMDistilBertTextClassifier,
-        answerer=models.PKMDistilBertQuestionAnswerer,
+        name="distilbert",
+        masked_lm=keras_hub.models.DistilBertMaskedLM,
+        classifier=keras_hub.models.DistilBertTextClassifier,
+        answerer=models.DistilBertQuestionAnswerer,
         preprocessor=keras_hub.models.DistilBertTextClassifierPreprocessor,
         masked_lm_preprocessor=keras_hub.models.DistilBertMaskedLMPreprocessor,
     ),
@@ -128,10 +132,10 @@ FAMILIES = (
         title="RoBERTa",
         plain=keras_hub.models.RobertaBackbone,
         tokenizer=keras_hub.models.RobertaTokenizer,
-        backbone=models.PKMRobertaBackbone,
-        masked_lm=models.PKMRobertaMaskedLM,
-        classifier=models.PKMRobertaTextClassifier,
-        answerer=models.PKMRobertaQuestionAnswerer,
+        name="roberta",
+        masked_lm=keras_hub.models.RobertaMaskedLM,
+        classifier=keras_hub.models.RobertaTextClassifier,
+        answerer=models.RobertaQuestionAnswerer,
         preprocessor=keras_hub.models.RobertaTextClassifierPreprocessor,
         masked_lm_preprocessor=keras_hub.models.RobertaMaskedLMPreprocessor,
     ),

@@ -10,8 +10,10 @@ from training.loading.encoder_families import Family
 
 def family_of(backbone: keras_hub.models.Backbone) -> Family | None:
     """Returns the family of an encoder, plain or with memory."""
+    # A backbone with memory has its plain one.
+    plain = getattr(backbone, "plain_backbone", backbone)
     for family in FAMILIES:
-        if isinstance(backbone, (family.plain, family.backbone)):
+        if isinstance(plain, family.plain):
             return family
     return None
 

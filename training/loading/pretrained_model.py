@@ -5,11 +5,13 @@ import pathlib
 
 import keras_hub
 
+from keras_pkm import models
 from keras_pkm.converters.hugging_face import HuggingFaceDirectory
 from keras_pkm.converters.hugging_face_families import (
     FAMILIES as HUGGING_FACE_FAMILIES,
 )
 from keras_pkm.converters.hugging_face_files import read_config
+from keras_pkm.converters.hugging_face_hub import local_directory
 from keras_pkm.converters.hugging_face_tokenizers import read_tokenizer
 from keras_pkm.runs.checksums import check_unchanged
 from keras_pkm.runs.json_files import read_json
@@ -53,13 +55,11 @@ def load_pretrained(name: str, added_memory: dict | None) -> PretrainedModel:
     Raises:
         UserError: the model cannot be loaded, or memory cannot be added to it.
     """
-    preset = find_preset(name)
-    check_unchanged(pathlib.Path(preset), "--model")
-    config = _read_config(preset)
+    preset, config = _open(name, "--model", MODELS)
     try:
         if "model_type" in config:
             family = _family_of_hugging_face(config)
-            backbone = family.backbone.from_preset(preset)
+            backbone = models.from_transformers(preset)
         else:
             backbone = keras_hub.models.Backbone.from_preset(preset)
             family = _known_family_of(backbone)
@@ -73,14 +73,14 @@ def load_pretrained(name: str, added_memory: dict | None) -> PretrainedModel:
             "--model must be a run directory, a preset or a directory of "
             f"transformers, received '{name}': {reason}"
         ) from error
-    backbone = _with_memory(name, backbone, family, added_memory)
+    backbone = _with_memory(name, backbone, added_memory)
     return PretrainedModel(name, family, backbone, tokenizer)
 
 
 def load_masked_lm(
     name: str,
     flag: str = "--model",
-    models: tuple[str, ...] = MODELS,
+    kept: tuple[str, ...] = MODELS,
     fresh_head: bool = False,
 ) -> tuple:
     """Loads a masked-LM task, to measure it or to train it further.
@@ -88,7 +88,7 @@ def load_masked_lm(
     Args:
         name: As for `load_pretrained`.
         flag: The flag that named it, for errors.
-        models: The models of a run to look for, in order of preference.
+        kept: The models of a run to look for, in order of preference.
         fresh_head: Whether a model without a masked-LM head gets a new one.
 
     Returns:
@@ -97,9 +97,7 @@ def load_masked_lm(
     Raises:
         UserError: the model cannot be loaded, or has no masked-LM head.
     """
-    preset = find_preset(name, flag, models)
-    check_unchanged(pathlib.Path(preset), flag)
-    config = _read_config(preset, flag)
+    preset, config = _open(name, flag, kept)
     try:
         if not (fresh_head or _has_masked_lm_head(preset, config)):
             raise ValueError(
@@ -108,7 +106,9 @@ def load_masked_lm(
             )
         if "model_type" in config:
             family = _family_of_hugging_face(config)
-            task = family.masked_lm.from_preset(preset)
+            task = models.from_transformers(
+                preset, task=keras_hub.models.MaskedLM
+            )
         else:
             task = keras_hub.models.MaskedLM.from_preset(preset)
             family = _known_family_of(task.backbone)
@@ -127,7 +127,7 @@ def load_masked_lm(
 def load_language_model(
     name: str,
     flag: str = "--model",
-    models: tuple[str, ...] = MODELS,
+    kept: tuple[str, ...] = MODELS,
     fresh_head: bool = False,
 ) -> tuple:
     """Loads a causal or a masked language model.
@@ -136,7 +136,7 @@ def load_language_model(
         name: The directory of a run, or a local preset, whose `task.json` shows
             the kind of model; or anything else that `load_masked_lm` takes.
         flag: The flag that named it, for errors.
-        models: The models of a run to look for, in order of preference.
+        kept: The models of a run to look for, in order of preference.
         fresh_head: Whether an encoder without a masked-LM head gets a new one.
 
     Returns:
@@ -145,9 +145,9 @@ def load_language_model(
     Raises:
         UserError: the model cannot be loaded, or is not a language model.
     """
-    preset = find_preset(name, flag, models)
+    preset = find_preset(name, flag, kept)
     if not is_causal_preset(preset):
-        return load_masked_lm(name, flag, models, fresh_head)
+        return load_masked_lm(name, flag, kept, fresh_head)
     check_unchanged(pathlib.Path(preset), flag)
     try:
         task = keras_hub.models.CausalLM.from_preset(preset)
@@ -168,6 +168,23 @@ def load_language_model(
     return task, family, load_tokenizer(preset)
 
 
+def _open(name, flag, kept):
+    """The preset or directory that a flag names, and its configuration."""
+    preset = find_preset(name, flag, kept)
+    check_unchanged(pathlib.Path(preset), flag)
+    try:
+        # KerasHub would give models of transformers another activation.
+        preset = str(local_directory(preset))
+    # The hub's client raises any kind for names that it does not find.
+    except Exception as error:
+        reason = " ".join(str(error).split())[:300]
+        raise UserError(
+            f"{flag} must be a model of the Hugging Face Hub, received "
+            f"'{name}': {reason}"
+        ) from error
+    return preset, _read_config(preset, flag)
+
+
 def is_causal_preset(preset: str | pathlib.Path) -> bool:
     """Whether a local preset contains a causal language model."""
     task = read_json(pathlib.Path(preset) / "task.json", default={})
@@ -176,8 +193,7 @@ def is_causal_preset(preset: str | pathlib.Path) -> bool:
 
 def _has_masked_lm_head(preset, config):
     if "model_type" in config:
-        name = _family_of_hugging_face(config).name
-        return HuggingFaceDirectory(preset, name).has_masked_lm_head()
+        return HuggingFaceDirectory(preset).has_masked_lm_head()
     # keras-hub would silently give all others a new head.
     task = read_json(pathlib.Path(preset) / "task.json", default={})
     return task.get("class_name", "").endswith("MaskedLM")
@@ -231,8 +247,8 @@ def _known_family_of(backbone):
     return family
 
 
-def _with_memory(name, backbone, family, added_memory):
-    """Returns the backbone as one of `keras_pkm.models`, with added memory."""
+def _with_memory(name, backbone, added_memory):
+    """Returns the backbone as a `MemoryBackbone`, with added memory."""
     has_memory = bool(getattr(backbone, "memory_outputs", None))
     if has_memory and added_memory:
         raise UserError(
@@ -240,11 +256,11 @@ def _with_memory(name, backbone, family, added_memory):
             f"but '{name}' has one in layers "
             f"{' '.join(map(str, backbone.memory_layers))}: leave the flags out"
         )
-    is_ours = isinstance(backbone, family.backbone)
+    is_ours = isinstance(backbone, models.MemoryBackbone)
     if has_memory or (is_ours and not added_memory):
         return backbone
     try:
-        return family.backbone.from_backbone(
+        return models.add_memory(
             backbone, **(added_memory or {"memory_layers": ()})
         )
     except ValueError as error:

@@ -4,7 +4,9 @@ import dataclasses
 
 import keras_hub
 
+from keras_pkm.layers import ProductKeyMemory
 from keras_pkm.layers.memories import memories
+from keras_pkm.runs.user_error import UserError
 from training.commands.recipe_checks import out_of_range
 from training.loading.families import DecoderFamily
 from training.loading.families import Family
@@ -73,11 +75,20 @@ def recipe_of_initial_model(
     decided["backbone"] = initial.family.name
     if getattr(backbone, "memory_outputs", None):
         block = backbone.memory_block
-        memory = memories(backbone)[backbone.memory_layers[0]].get_config()
+        first = memories(backbone)[backbone.memory_layers[0]]
+        if not isinstance(first, ProductKeyMemory):
+            raise UserError(
+                "--init-from must have memories of the class ProductKeyMemory, "
+                f"received {type(first).__name__}: train others by their own "
+                "script"
+            )
+        memory = first.get_config()
         decided.update(
             memory_layers=backbone.memory_layers,
             # Of causal models, --memory-block resm is a memory behind a block.
-            memory_block="resm" if block == "serial" else block,
+            memory_block=(
+                "resm" if initial.family.objective == "causal" else block
+            ),
             num_sub_keys=memory["num_sub_keys"],
             memory_heads=memory["num_heads"],
             memory_top_k=memory["top_k"],

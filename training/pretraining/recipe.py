@@ -82,9 +82,10 @@ class PretrainingRecipe:
     # --- Memory ---
 
     # resm adds the memory beside the feed-forward network, pkm replaces that
-    # network, and ffn is the plain model (section 3.2). In causal models, resm
-    # adds the memory behind the layer, and pkm is not available.
-    memory_block: Literal["resm", "pkm", "ffn"] = "resm"
+    # network, ffn is the plain model (section 3.2), and serial adds the memory
+    # behind the layer. In causal models, resm adds it behind the layer, too,
+    # and pkm and serial are not available.
+    memory_block: Literal["resm", "pkm", "ffn", "serial"] = "resm"
     # Layers with a memory, counted from 1 (section 4.1).
     memory_layers: tuple[int, ...] = (4, 8)
     # Sub-keys for each half of a query. The number of slots is the square of

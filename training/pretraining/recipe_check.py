@@ -45,7 +45,10 @@ def check_recipe(recipe: PretrainingRecipe, replicas: int = 1) -> None:
     if recipe.hidden_dim % recipe.num_heads:
         rule = f"a divisor of --hidden-dim, {recipe.hidden_dim}"
         raise out_of_range(recipe, "num_heads", rule)
-    if recipe.memory_block == "pkm" and recipe.objective == "causal":
+    if recipe.objective == "causal" and recipe.memory_block not in (
+        "resm",
+        "ffn",
+    ):
         raise out_of_range(
             recipe, "memory_block", f"resm or ffn with {recipe.backbone}"
         )

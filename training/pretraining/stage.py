@@ -9,6 +9,7 @@ from tqdm import tqdm
 
 from keras_pkm.callbacks import MemoryUsageMonitor
 from keras_pkm.callbacks import TrainingCheckpoint
+from keras_pkm.layers.value_table import first_values
 from keras_pkm.runs.run_directory import RunDirectory
 from keras_pkm.runs.stage_logs import StageLogs
 from keras_pkm.trainers.freezing import freeze_pooler
@@ -51,6 +52,10 @@ def build_model(
     """
     # Initial weights must not depend on earlier random numbers.
     keras.utils.set_random_seed(recipe.seed)
+    memory = recipe.memory_config()
+    if stage.has_fresh_weights:
+        # Memories that are added to a trained model have values of zero.
+        memory["values_initializer"] = first_values()
     inherited = {}
     if start is not None:
         # Settings that keras-hub's own backbones do not have as arguments.
@@ -74,7 +79,7 @@ def build_model(
                 recipe.memory_layers if stage.block != "ffn" else ()
             ),
             memory_block=stage.block,
-            memory=recipe.memory_config(),
+            memory=memory,
         )
 
 

@@ -9,29 +9,32 @@ import tensorflow as tf
 
 from export.graph.encoder import INPUTS
 from export.graph.encoder import Encoder
-from keras_pkm import models
-from tests.models.tiny import MEMORY
 from tests.models.tiny import SIZES
 from tests.models.tiny import features
+from tests.models.tiny import tiny_backbone
 from tests.strategies import each_strategy
 
-WITH_MEMORY = {**SIZES, "memory_layers": (1, 3), "memory": MEMORY}
+hub = keras_hub.models
 
 
 @pytest.mark.parametrize(
-    "cls, sizes",
+    "cls, memory_block",
     [
-        (models.PKMBertBackbone, WITH_MEMORY),
-        (models.PKMDistilBertBackbone, WITH_MEMORY),
-        (models.PKMRobertaBackbone, WITH_MEMORY),
-        (models.PKMRobertaBackbone, {**WITH_MEMORY, "memory_block": "pkm"}),
-        (keras_hub.models.BertBackbone, SIZES),
-        (keras_hub.models.DistilBertBackbone, SIZES),
-        (keras_hub.models.RobertaBackbone, SIZES),
+        (hub.BertBackbone, "resm"),
+        (hub.DistilBertBackbone, "resm"),
+        (hub.RobertaBackbone, "resm"),
+        (hub.RobertaBackbone, "pkm"),
+        (hub.BertBackbone, "ffn"),
+        (hub.BertBackbone, None),
+        (hub.DistilBertBackbone, None),
+        (hub.RobertaBackbone, None),
     ],
 )
-def test_families(cls, sizes):
-    backbone = cls(**sizes)
+def test_families(cls, memory_block):
+    if memory_block is None:
+        backbone = cls(**SIZES)
+    else:
+        backbone = tiny_backbone(plain_cls=cls, memory_block=memory_block)
     encoder = Encoder(backbone)
     x = features(np.random.default_rng(0))
     expected = backbone({name: x[name] for name in backbone.input})
@@ -50,7 +53,7 @@ def test_families(cls, sizes):
     for name, value in expected.items():
         np.testing.assert_allclose(found[name], value, atol=1e-5)
     assert len(found["encoder_outputs"]) == 3
-    numbers = [1, 3] if "memory" in sizes else []
+    numbers = [1, 3] if memory_block in ("resm", "pkm") else []
     assert list(found["memory_access"]) == list(encoder.tables) == numbers
     assert len(encoder.variables_of(backbone)) == len(backbone.variables)
 
@@ -59,9 +62,9 @@ def test_families(cls, sizes):
 @each_strategy
 def test_a_model_of_several_replicas_gives_the_same(make_strategy, is_inside):
     strategy = make_strategy()
-    plain = models.PKMBertBackbone(**WITH_MEMORY)
+    plain = tiny_backbone()
     with strategy.scope():
-        backbone = models.PKMBertBackbone(**WITH_MEMORY)
+        backbone = tiny_backbone()
     backbone.set_weights(plain.get_weights())
     x = features(np.random.default_rng(0))
     inputs = {name: tf.constant(x[ours]) for name, ours in INPUTS.items()}

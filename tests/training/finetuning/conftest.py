@@ -7,10 +7,8 @@ import keras_hub
 import numpy as np
 import pytest
 
-from keras_pkm import models
 from keras_pkm.runs.presets import save_preset
-from tests.models.tiny import MEMORY
-from tests.models.tiny import SIZES
+from tests.models.tiny import tiny_masked_lm
 from training.finetune import main
 
 WORDS = "good bad fine poor great awful film play story end".split()
@@ -29,13 +27,7 @@ def presets(tmp_path_factory, tokenizer):
     root = tmp_path_factory.mktemp("presets")
     for name, memory_layers in (("plain", ()), ("resm", (2,))):
         keras.utils.set_random_seed(0)
-        task = models.PKMBertMaskedLM(
-            models.PKMBertBackbone(
-                **{**SIZES, "num_layers": 2},
-                memory_layers=memory_layers,
-                memory=MEMORY,
-            )
-        )
+        task = tiny_masked_lm(num_layers=2, memory_layers=memory_layers)
         preprocessor = keras_hub.models.BertMaskedLMPreprocessor(
             tokenizer, sequence_length=12
         )

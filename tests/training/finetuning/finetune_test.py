@@ -29,7 +29,7 @@ def test_learns_and_reports(finetune, glue, tmp_path, capsys):
     best = keras_hub.models.TextClassifier.from_preset(
         str(tmp_path / "run" / "seed-0" / "best")
     )
-    assert isinstance(best, models.PKMBertTextClassifier)
+    assert isinstance(best, models.MemoryBertTextClassifier)
     logits = best.predict(["good film", "bad film"], verbose=0)
     assert list(logits.argmax(-1)) == [1, 0]
 
@@ -85,8 +85,8 @@ def test_mirrored(finetune, glue, squad, task, mirrored, monkeypatch):
 
 def test_frozen_memory(finetune, presets, glue, tmp_path):
     finetune(glue, "resm", "--epochs 1 --freeze values keys queries")
-    before = models.PKMBertBackbone.from_preset(str(presets / "resm"))
-    after = models.PKMBertBackbone.from_preset(
+    before = keras_hub.models.Backbone.from_preset(str(presets / "resm"))
+    after = keras_hub.models.Backbone.from_preset(
         str(tmp_path / "run" / "seed-0" / "best")
     )
     same = {

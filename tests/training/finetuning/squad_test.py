@@ -41,7 +41,7 @@ def test_squad(finetune, squad, tmp_path):
     best = json.loads((seed / "nbest_predictions.json").read_text())
     assert best["dev0"][0]["text"] == predictions["dev0"]
     task = models.QuestionAnswerer.from_preset(str(seed / "best"))
-    assert isinstance(task, models.PKMBertQuestionAnswerer)
+    assert isinstance(task, models.MemoryBertQuestionAnswerer)
 
 
 def test_keeps_what_the_best_epoch_said(tmp_path, monkeypatch):

@@ -245,7 +245,7 @@ def test_first_weights():
         ("token_embedding/embeddings", 0.1),
         ("transformer_layer_0/self_attention_layer/key/kernel", glorot),
         ("transformer_layer_1/self_attention_layer/value/kernel", 2 * glorot),
-        ("transformer_layer_0/memory/table/values", 1 / 8),
+        ("transformer_layer_0_with_memory/memory/table/values", 1 / 8),
     ):
         assert drawn[path].std() == pytest.approx(deviation, rel=0.05), path
     for one, other in itertools.combinations(drawn.values(), 2):

@@ -1,5 +1,7 @@
 """Any backbone of KerasHub, some of whose blocks have a memory."""
 
+import json
+import pathlib
 from collections.abc import Iterable
 from typing import Any
 from typing import Self
@@ -7,16 +9,18 @@ from typing import Self
 import keras
 import keras_hub
 
-from keras_pkm.any_backbone.parallel_block import make_parallel_block
 from keras_pkm.layers.make_memory import MemoryTemplate
 from keras_pkm.layers.make_memory import memory_config
 from keras_pkm.layers.memories import memories
 from keras_pkm.layers.memory_block import MemoryBlock
 from keras_pkm.layers.memory_layers import check_memory_layers
+from keras_pkm.models.architecture import set_activation
+from keras_pkm.models.architecture import set_epsilon
+from keras_pkm.models.parallel_block import make_parallel_block
 from keras_pkm.ops.arguments import one_of
 
-#: Where a memory can stand: behind a block, or inside it.
-MEMORY_BLOCKS = ("serial", "resm", "pkm")
+#: Where a memory can stand: behind a block, or inside it; or nowhere.
+MEMORY_BLOCKS = ("serial", "resm", "pkm", "ffn")
 
 
 class MemoryBackbone(keras_hub.models.Backbone):
@@ -24,12 +28,12 @@ class MemoryBackbone(keras_hub.models.Backbone):
 
     By default, each of these blocks is followed by a memory whose output is
     added to the block's, see `keras_pkm.layers.MemoryBlock`. Encoders that are
-    built of `keras_hub.layers.TransformerEncoder`, such as ELECTRA, can have
+    built of `keras_hub.layers.TransformerEncoder`, such as BERT, can have
     their memories inside the blocks instead, see
-    `keras_pkm.layers.PKMTransformerEncoder`. The plain backbone does not
-    change, and its layers and weights are shared with it. Whatever the plain
-    backbone has, such as `hidden_dim` and `embeddings`, this one has, too, so
-    that the tasks of its family take it.
+    `keras_pkm.layers.PKMTransformerEncoder`. The layers and weights of the
+    plain backbone are shared with it. Whatever the plain backbone has, such as
+    `hidden_dim` and `embeddings`, this one has, too, so that the tasks of its
+    family take it.
 
     `keras_pkm.models.add_memory` makes one of the family's own class, which is
     a subclass of this one.
@@ -37,10 +41,17 @@ class MemoryBackbone(keras_hub.models.Backbone):
     Args:
         backbone: `keras_hub.models.Backbone` with `transformer_layers`, plain.
         memory_layers: tuple of int. The blocks with a memory, counted from 1.
+            Defaults to none.
         memory: optional, see `keras_pkm.models.add_memory`.
         memory_block: `"serial"`, behind a block; `"resm"`, beside its
-            feed-forward network; or `"pkm"`, instead of that network.
-            Defaults to `"serial"`.
+            feed-forward network; `"pkm"`, instead of that network; or
+            `"ffn"`, no memory. Defaults to `"serial"`.
+        feedforward_activation: optional: `"gelu"` or `"gelu_approximate"`.
+            The activation of a BERT, DistilBERT or RoBERTa whose checkpoint
+            has another than KerasHub's class, which has no argument for it.
+            It is set in the layers of `backbone`.
+        normalization_epsilon: optional float. Likewise the epsilon of the
+            layer normalizations.
         dtype: optional dtype policy. It must be that of `backbone`.
         **kwargs: `name` and `trainable`.
 
@@ -83,9 +94,11 @@ class MemoryBackbone(keras_hub.models.Backbone):
     def __init__(
         self,
         backbone: keras_hub.models.Backbone,
-        memory_layers: Iterable[int],
+        memory_layers: Iterable[int] = (),
         memory: MemoryTemplate = None,
         memory_block: str = "serial",
+        feedforward_activation: str | None = None,
+        normalization_epsilon: float | None = None,
         dtype: str | keras.DTypePolicy | None = None,
         **kwargs: Any,
     ):
@@ -93,6 +106,10 @@ class MemoryBackbone(keras_hub.models.Backbone):
         blocks = _blocks(backbone)
         memory_layers = check_memory_layers(memory_layers, len(blocks))
         one_of("memory_block", memory_block, MEMORY_BLOCKS)
+        if feedforward_activation is not None:
+            set_activation(backbone, feedforward_activation)
+        if normalization_epsilon is not None:
+            normalization_epsilon = set_epsilon(backbone, normalization_epsilon)
 
         def add_to(block: keras.layers.Layer) -> keras.layers.Layer:
             name = f"{block.name}_with_memory"
@@ -100,24 +117,30 @@ class MemoryBackbone(keras_hub.models.Backbone):
                 return MemoryBlock(block, memory, name=name)
             return make_parallel_block(block, memory_block, memory, name)
 
-        with_memory = {
-            id(blocks[number - 1]): add_to(blocks[number - 1])
-            for number in memory_layers
-        }
+        numbers = () if memory_block == "ffn" else memory_layers
+        with_memory = {number: add_to(blocks[number - 1]) for number in numbers}
+        numbered = {id(block): number for number, block in enumerate(blocks, 1)}
         accesses: dict[int, Any] = {}
+        block_outputs: dict[int, Any] = {}
 
         def call_layer(layer: keras.Layer, *args: Any, **kwargs: Any) -> Any:
-            block = with_memory.get(id(layer))
-            if block is None:
+            number = numbered.get(id(layer))
+            if number is None:
                 return layer(*args, **kwargs)
-            if id(layer) in accesses:
+            if number in block_outputs and number in with_memory:
                 raise ValueError(
                     "`backbone` must call each block with a memory once. "
                     f"Received: a `{type(backbone).__name__}`, which calls "
                     f"'{layer.name}' several times."
                 )
-            outputs, access = block(*args, return_memory_access=True, **kwargs)
-            accesses[id(layer)] = access
+            if number not in with_memory:
+                outputs = layer(*args, **kwargs)
+            else:
+                outputs, accesses[number] = with_memory[number](
+                    *args, return_memory_access=True, **kwargs
+                )
+            first = outputs[0] if isinstance(outputs, tuple) else outputs
+            block_outputs[number] = first
             return outputs
 
         graph = keras.models.clone_model(
@@ -130,16 +153,20 @@ class MemoryBackbone(keras_hub.models.Backbone):
         self.memory_layers = memory_layers
         self.memory = memory_config(memory)
         self.memory_block = memory_block
+        self.feedforward_activation = feedforward_activation
+        self.normalization_epsilon = normalization_epsilon
 
         # === Functional Model ===
-        self._accesses = {
-            number: accesses[id(blocks[number - 1])] for number in memory_layers
-        }
+        self._accesses = dict(sorted(accesses.items()))
+        self._block_outputs = [
+            output for _, output in sorted(block_outputs.items())
+        ]
         others = {
             "plain_backbone": backbone,
             # Decoding with a cache goes over these, not over the graph.
             "transformer_layers": [
-                with_memory.get(id(block), block) for block in blocks
+                with_memory.get(number, block)
+                for number, block in enumerate(blocks, 1)
             ],
             "_token_embedding": backbone.token_embedding,
         }
@@ -175,6 +202,15 @@ class MemoryBackbone(keras_hub.models.Backbone):
         """
         return dict(self._accesses)
 
+    @property
+    def block_outputs(self) -> list[keras.KerasTensor]:
+        """The symbolic output of each Transformer block, like `memory_outputs`.
+
+        A block without memory is a layer of the plain backbone, too, and has
+        another output there.
+        """
+        return list(self._block_outputs)
+
     def enable_lora(
         self, rank: int, target_layer_names: list[str] | None = None
     ) -> None:
@@ -206,15 +242,46 @@ class MemoryBackbone(keras_hub.models.Backbone):
         """
         self.plain_backbone.load_lora_weights(filepath)
 
+    def save_to_preset(
+        self, preset_dir: str, max_shard_size: float = 10
+    ) -> None:
+        """Saves the backbone as a preset.
+
+        The preset stores the dtype of the weights, such as float32, rather than
+        a mixed policy that they were trained with: a policy is chosen on
+        loading, and KerasHub cannot load tasks from presets with a mixed one.
+
+        Args:
+            preset_dir: str. The directory to write.
+            max_shard_size: int or float. Size of a weights file in GB above
+                which it is split. Defaults to `10`.
+        """
+        super().save_to_preset(preset_dir, max_shard_size=max_shard_size)
+        path = pathlib.Path(preset_dir) / "config.json"
+        preset = json.loads(path.read_text())
+        config = preset["config"]
+        dtype = keras.dtype_policies.get(config["dtype"])
+        # A map says which layers are quantized.
+        if not isinstance(dtype, keras.dtype_policies.DTypePolicyMap):
+            stored = keras.DTypePolicy(dtype.variable_dtype)
+            config["dtype"] = keras.dtype_policies.serialize(stored)
+            config["backbone"]["config"]["dtype"] = config["dtype"]
+            path.write_text(json.dumps(preset, indent=4))
+
     def get_config(self) -> dict[str, Any]:
+        config = super().get_config()
+        plain = keras.saving.serialize_keras_object(self.plain_backbone)
+        # With the policies of quantized layers of memories: KerasHub leaves
+        # our own out where it loads a preset.
+        plain["config"] = {**plain["config"], "dtype": config["dtype"]}
         return {
-            **super().get_config(),
-            "backbone": keras.saving.serialize_keras_object(
-                self.plain_backbone
-            ),
+            **config,
+            "backbone": plain,
             "memory_layers": list(self.memory_layers),
             "memory": dict(self.memory),
             "memory_block": self.memory_block,
+            "feedforward_activation": self.feedforward_activation,
+            "normalization_epsilon": self.normalization_epsilon,
         }
 
     @classmethod

@@ -1,14 +1,17 @@
 """Adds memories to a language model of KerasHub."""
 
 from collections.abc import Iterable
+from typing import Any
 
 import keras
 import keras_hub
 
-from keras_pkm.any_backbone.families import KINDS
-from keras_pkm.any_backbone.families import backbone_class
-from keras_pkm.any_backbone.families import task_class
 from keras_pkm.layers.make_memory import MemoryTemplate
+from keras_pkm.layers.memories import memories
+from keras_pkm.models.families import KINDS
+from keras_pkm.models.families import backbone_class
+from keras_pkm.models.families import task_class
+from keras_pkm.models.memory_backbone import MemoryBackbone
 from keras_pkm.ops.replicas import strategy_of
 
 
@@ -27,18 +30,14 @@ def add_memory(
     `import keras_pkm`. Tasks train under `tf.distribute`, and by default with
     `keras_pkm.optimizers.PKMAdam`.
 
-    For BERT, DistilBERT and RoBERTa, consider first
-    `keras_pkm.models.PKMBertBackbone` and its siblings. They have the paper's
-    blocks, and the commands in `training/` work with them. For other encoders
-    that are built of `keras_hub.layers.TransformerEncoder`, such as ELECTRA
-    and XLM-RoBERTa, `memory_block` chooses these blocks.
-
     Args:
         model: `keras_hub.models.Backbone`, or a task, which is a
-            `keras_hub.models.CausalLM`, `MaskedLM` or `TextClassifier`;
-            trained or not.
+            `keras_hub.models.CausalLM`, `MaskedLM` or `TextClassifier`, or a
+            `keras_pkm.models.QuestionAnswerer`; trained or not. What this
+            function returns without memories is taken, too.
         memory_layers: tuple of int. The Transformer blocks that get a memory,
-            counted from 1.
+            counted from 1. None of them gives the plain model, as a class that
+            trains as the others do.
         memory: optional. A `keras_pkm.layers.Memory`, of which each block gets
             a copy with weights of its own; the config of one; or a dict of
             arguments of `keras_pkm.layers.ProductKeyMemory`, of which none is
@@ -46,11 +45,16 @@ def add_memory(
             dict does not say otherwise; a memory keeps its own normalization,
             which is `"batch"` by default and must not train causal models:
             statistics of a batch tell them of later tokens. Values are zero at
-            first unless a `values_initializer` is given, but for `"pkm"`.
+            first unless a `values_initializer` is given, but for `"pkm"`. For
+            training from scratch, `keras.initializers.VarianceScaling(
+            mode="fan_out", distribution="untruncated_normal")` gives the
+            paper's.
         memory_block: `"serial"` adds a memory behind each of the blocks.
             `"resm"` adds it beside the block's feed-forward network, and
-            `"pkm"` replaces that network, as in the paper. Defaults to
-            `"serial"`.
+            `"pkm"` replaces that network, as in the paper; both need blocks of
+            the class `keras_hub.layers.TransformerEncoder`, such as those of
+            BERT, DistilBERT, RoBERTa, XLM-RoBERTa and ELECTRA. `"ffn"` adds
+            none: the plain block. Defaults to `"serial"`.
 
     Returns:
         A `keras_pkm.models.MemoryBackbone`, or a task around one. It shares
@@ -98,10 +102,17 @@ def add_memory(
             f"`model` must be a `Backbone` of KerasHub, or one of {kinds}. "
             f"Received: a `{type(model).__name__}`."
         )
+    computed: dict[str, Any] = {}
+    if isinstance(model, MemoryBackbone) and not memories(model):
+        computed = {
+            "feedforward_activation": model.feedforward_activation,
+            "normalization_epsilon": model.normalization_epsilon,
+        }
+        model = model.plain_backbone
     # The new weights belong to the strategy of the others.
     with strategy_of(model).scope():
         return backbone_class(type(model))(
-            model, memory_layers, memory, memory_block
+            model, memory_layers, memory, memory_block, **computed
         )
 
 

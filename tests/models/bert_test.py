@@ -1,13 +1,12 @@
-import logging
-
 import keras
 import keras_hub
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_pkm.models import PKMBertBackbone
-from keras_pkm.models import PKMBertMaskedLM
+from keras_pkm.models import MemoryBertBackbone
+from keras_pkm.models import MemoryBertMaskedLM
+from keras_pkm.models import add_memory
 from keras_pkm.models import copy_matching_weights
 from tests.contracts import check_config_round_trip
 from tests.contracts import fixed_rng
@@ -52,10 +51,12 @@ LARGE = {
 def test_parameter_counts_of_the_paper(sizes, memory_layers, block, expected):
     # Inside, weights have shapes but no values.
     with keras.StatelessScope(initialize_variables=False):
-        backbone = PKMBertBackbone(
-            **sizes, memory_layers=memory_layers, memory_block=block
+        backbone = add_memory(
+            keras_hub.models.BertBackbone(**sizes),
+            memory_layers,
+            memory_block=block,
         )
-        model = PKMBertMaskedLM(backbone, compile=False)
+        model = MemoryBertMaskedLM(backbone, compile=False)
     trainable = sum(v.shape.num_elements() for v in model.trainable_variables)
     assert trainable == expected
     memories = len(memory_layers) if block != "ffn" else 0
@@ -64,7 +65,9 @@ def test_parameter_counts_of_the_paper(sizes, memory_layers, block, expected):
 
 def test_a_memory_has_the_documented_parameters():
     with keras.StatelessScope(initialize_variables=False):
-        backbone = PKMBertBackbone(**BASE, memory_layers=(4,))
+        backbone = add_memory(
+            keras_hub.models.BertBackbone(**BASE), (4,), memory_block="resm"
+        )
     memory = backbone.transformer_layers[3].memory
     counts = {
         weight.path.split("/memory/")[1]: weight.shape.num_elements()
@@ -137,71 +140,57 @@ def test_preset(tmp_path):
     backbone = tiny_backbone()
     backbone.save_to_preset(str(tmp_path))
     x = features(fresh_rng())
-    for cls in (PKMBertBackbone, keras_hub.models.Backbone):
+    for cls in (MemoryBertBackbone, keras_hub.models.Backbone):
         copy = cls.from_preset(str(tmp_path))
-        assert isinstance(copy, PKMBertBackbone)
+        assert type(copy) is MemoryBertBackbone
         np.testing.assert_array_equal(
             copy(x)["sequence_output"], backbone(x)["sequence_output"]
         )
-    mixed = PKMBertBackbone.from_preset(str(tmp_path), dtype="mixed_bfloat16")
+    mixed = MemoryBertBackbone.from_preset(
+        str(tmp_path), dtype="mixed_bfloat16"
+    )
     assert mixed(x)["sequence_output"].dtype == tf.bfloat16
-    with pytest.raises(ValueError, match="`memory_layers` can be given for pl"):
-        PKMBertBackbone.from_preset(str(tmp_path), memory_layers=(2,))
 
 
-def test_from_a_plain_preset(tmp_path):
+def test_a_plain_preset_is_of_another_class(tmp_path):
     plain = keras_hub.models.BertBackbone(**SIZES)
     plain.save_to_preset(str(tmp_path))
-    x = features(fresh_rng())
-    same = PKMBertBackbone.from_preset(str(tmp_path))
-    np.testing.assert_array_equal(
-        same(x)["sequence_output"], plain(x)["sequence_output"]
-    )
-    backbone = PKMBertBackbone.from_preset(
-        str(tmp_path), memory_layers=(2,), memory_block="pkm", memory=MEMORY
-    )
-    assert list(backbone.memory_outputs) == [2]
-    np.testing.assert_array_equal(
-        backbone.token_embedding.embeddings, plain.token_embedding.embeddings
-    )
+    with pytest.raises(ValueError, match="type `BertBackbone`.*`MemoryBertBa"):
+        MemoryBertBackbone.from_preset(str(tmp_path))
 
 
-def test_from_preset_of_another_model(tmp_path):
-    keras_hub.models.RobertaBackbone(50, 1, 2, 8, 16).save_to_preset(
-        str(tmp_path)
-    )
-    with pytest.raises(ValueError, match="`BertBackbone`. Received: a `Robert"):
-        PKMBertBackbone.from_preset(str(tmp_path))
-
-
-@pytest.mark.parametrize("block", ["pkm", "resm"])
-def test_from_backbone(block, caplog):
+@pytest.mark.parametrize("block", ["pkm", "resm", "serial"])
+def test_init(block):
+    """The paper's "+Init": the plain model's weights, and memories."""
     plain = keras_hub.models.BertBackbone(**SIZES)
-    with caplog.at_level(logging.DEBUG, "keras_pkm"):
-        backbone = PKMBertBackbone.from_backbone(
-            plain, (2,), memory_block=block, memory=MEMORY
-        )
+    backbone = add_memory(plain, (2,), MEMORY, block)
     weights = {weight.path: weight for weight in backbone.weights}
     left_over = []
     for weight in plain.weights:
         if weight.path in weights:
-            np.testing.assert_array_equal(weights[weight.path], weight)
+            assert weights[weight.path] is weight
         else:
             left_over.append(weight.path)
-    replaced = 4 if block == "pkm" else 0
-    assert len(left_over) == replaced
+    assert len(left_over) == (4 if block == "pkm" else 0)
     assert all("transformer_layer_1/feedforward" in p for p in left_over)
-    copied = len(plain.weights) - replaced
-    info, debug = (
-        [r.getMessage() for r in caplog.records if r.levelno == level]
-        for level in (logging.INFO, logging.DEBUG)
+    x = features(fresh_rng())
+    same = np.array_equal(
+        backbone(x)["sequence_output"], plain(x)["sequence_output"]
     )
-    expected = f"{copied} weights copied, 8 new, {replaced} left over."
-    assert [line for line in info if expected in line]
-    assert "/" not in "".join(info)
-    (paths,) = [line for line in debug if line.startswith("New: ")]
-    assert "transformer_layer_1/memory/sub_keys" in paths
-    assert ("Left over: none" in paths) == (not replaced)
+    assert same == (block != "pkm")
+
+
+def test_memories_are_added_to_a_plain_model_of_ours():
+    plain = tiny_backbone(memory_layers=(), normalization_epsilon=1e-3)
+    backbone = add_memory(plain, (1,), MEMORY, "resm")
+    assert list(backbone.memory_outputs) == [1]
+    assert backbone.normalization_epsilon == 1e-3
+    x = features(fresh_rng())
+    np.testing.assert_array_equal(
+        backbone(x)["sequence_output"], plain(x)["sequence_output"]
+    )
+    with pytest.raises(ValueError, match="must have no memory yet"):
+        add_memory(backbone, (2,), MEMORY, "resm")
 
 
 @pytest.mark.parametrize(
@@ -215,7 +204,7 @@ def test_memory_layers_out_of_range(memory_layers):
 
 
 def test_unknown_block():
-    with pytest.raises(ValueError, match="`memory_block` must be one of"):
+    with pytest.raises(ValueError, match='`memory_block` must be "serial" or'):
         tiny_backbone(memory_block="memory")
 
 
