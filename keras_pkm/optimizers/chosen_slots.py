@@ -10,17 +10,6 @@ from keras_pkm.optimizers.row_sparse import Gradient
 from keras_pkm.optimizers.row_update import replica_component
 
 
-def make_chosen_slots(values: keras.Variable) -> keras.Variable:
-    """Returns a mask of a value table's slots; no slot is chosen yet."""
-    return keras.Variable(
-        np.zeros(values.shape[0], "bool"),
-        name="chosen_slots",
-        dtype="bool",
-        trainable=False,
-        aggregation="only_first_replica",
-    )
-
-
 def assign_chosen_slots(
     chosen: keras.Variable | None,
     values: keras.Variable,
@@ -29,7 +18,7 @@ def assign_chosen_slots(
     """Chooses slots; they replace any earlier choice.
 
     Args:
-        chosen: The variable of `make_chosen_slots`, or `None` if there is none.
+        chosen: A mask of the table's slots, or `None` if there is none.
         values: The value table.
         slots: The numbers of the slots.
 
@@ -65,8 +54,7 @@ def keep_chosen(gradient: Gradient, chosen: keras.Variable | None) -> Gradient:
 
     Args:
         gradient: A table's gradient as slices, with each row at most once.
-        chosen: The variable of `make_chosen_slots`; `None` if all rows are
-            trained.
+        chosen: A mask of the table's slots; `None` if all rows are trained.
     """
     if chosen is None:
         return gradient

@@ -61,10 +61,10 @@ def check_rate(name: str, rate: Any) -> float | Schedule | Callable[[], Any]:
         ) from None
 
 
-def make_rate(
+def check_memory_rate(
     rate: Any,
-) -> keras.Variable | Schedule | Callable[[], Any] | str:
-    """Returns a rate: a number as a variable, others as they are.
+) -> float | Schedule | Callable[[], Any] | str:
+    """Returns the rate of value tables, which may be a multiple.
 
     Args:
         rate: What `check_rate` takes, or a multiple such as `"10x"`.
@@ -74,22 +74,13 @@ def make_rate(
     """
     if parse_multiple(rate) is not None:
         return rate
-    rate = check_rate("memory_learning_rate", rate)
-    if callable(rate):
-        return rate
-    return keras.Variable(
-        rate,
-        name="memory_learning_rate",
-        dtype="float32",
-        trainable=False,
-        aggregation="only_first_replica",
-    )
+    return check_rate("memory_learning_rate", rate)
 
 
 def serialize_rate(
     rate: keras.Variable | Schedule | Callable[[], Any] | str,
 ) -> float | str | dict[str, Any]:
-    """Returns a rate as a value that JSON and `make_rate` accept."""
+    """Returns a rate as a value that JSON and `check_memory_rate` accept."""
     if isinstance(rate, keras.Variable):
         return float(rate.numpy())
     return keras.saving.serialize_keras_object(rate)

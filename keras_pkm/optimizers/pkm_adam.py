@@ -1,5 +1,6 @@
 """Adam with a separate learning rate and a row-sparse rule for memories."""
 
+import functools
 from collections.abc import Callable
 from collections.abc import Sequence
 from typing import Any
@@ -15,10 +16,9 @@ from keras_pkm.ops.arguments import fraction
 from keras_pkm.ops.arguments import one_of
 from keras_pkm.optimizers.chosen_slots import assign_chosen_slots
 from keras_pkm.optimizers.chosen_slots import keep_chosen
-from keras_pkm.optimizers.chosen_slots import make_chosen_slots
 from keras_pkm.optimizers.memory_rate import Schedule
+from keras_pkm.optimizers.memory_rate import check_memory_rate
 from keras_pkm.optimizers.memory_rate import check_rate
-from keras_pkm.optimizers.memory_rate import make_rate
 from keras_pkm.optimizers.memory_rate import parse_multiple
 from keras_pkm.optimizers.memory_rate import serialize_rate
 from keras_pkm.optimizers.row_rules import RULES
@@ -32,6 +32,7 @@ from keras_pkm.optimizers.row_update import replica_component
 from keras_pkm.optimizers.row_update import update_read_rows
 from keras_pkm.optimizers.unsupported import UNSUPPORTED
 from keras_pkm.optimizers.unsupported import refuse
+from keras_pkm.optimizers.variable_groups import NotDecayed
 from keras_pkm.optimizers.variable_groups import group_variables
 
 
@@ -134,12 +135,24 @@ class PKMAdam(keras.optimizers.Adam):
         )
         self.reduction = one_of("reduction", reduction, ("sparse", "dense"))
         self.memory_rule = one_of("memory_rule", memory_rule, RULES)
-        self._not_decayed: tuple[Any, Any] = ((), None)
-        self._memory_learning_rate = make_rate(memory_learning_rate)
-        if isinstance(self._memory_learning_rate, keras.Variable):
-            self._track_variable(self._memory_learning_rate)
         self.only_chosen_slots = bool(only_chosen_slots)
-        self._chosen: dict[str, keras.Variable] = {}
+        rate = check_memory_rate(memory_learning_rate)
+        if isinstance(rate, float):
+            rate = self.add_variable(
+                (),
+                keras.initializers.Constant(rate),
+                "float32",
+                aggregation="only_first_replica",
+                name="memory_learning_rate",
+            )
+        self._memory_learning_rate = rate
+        self._strategy = tf.distribute.get_strategy()
+        self._not_decayed = NotDecayed()
+        # By the id of the variable.
+        self._decayed: set[int] = set()
+        self._moments: dict[int, tuple[keras.Variable, keras.Variable]] = {}
+        self._tables: set[int] = set()
+        self._chosen: dict[int, keras.Variable] = {}
 
     @property
     def memory_learning_rate(self) -> keras.Variable | tf.Tensor:
@@ -148,7 +161,7 @@ class PKMAdam(keras.optimizers.Adam):
         if (multiple := parse_multiple(rate)) is not None:
             return self.learning_rate * multiple
         if isinstance(rate, keras.optimizers.schedules.LearningRateSchedule):
-            return rate(self._iterations)
+            return rate(self.iterations)
         return rate() if callable(rate) else rate
 
     @memory_learning_rate.setter
@@ -166,18 +179,35 @@ class PKMAdam(keras.optimizers.Adam):
     def build(self, variables: Sequence[keras.Variable]) -> None:
         if self.built:
             return
-        groups = group_variables(variables, self.weight_decay is not None)
-        self._memory_keys = {self._var_key(v) for v in groups["memory"]}
-        var_list, var_names = self._not_decayed
-        super().exclude_from_weight_decay(
-            [*var_list, *groups["memory"], *groups["not decayed"]], var_names
+        groups = group_variables(
+            variables,
+            self._not_decayed if self.weight_decay is not None else None,
         )
+        self._decayed = set(map(id, groups["decayed"]))
+        self._tables = set(map(id, groups["memory"]))
         super().build(variables)
         if self.only_chosen_slots:
             for values in groups["memory"]:
-                chosen = make_chosen_slots(values)
-                self._track_variable(chosen)
-                self._chosen[self._var_key(values)] = chosen
+                self._chosen[id(values)] = self.add_variable(
+                    values.shape[:1],
+                    dtype="bool",
+                    aggregation="only_first_replica",
+                    name="chosen_slots",
+                )
+
+    def add_optimizer_variables(
+        self,
+        trainable_variables: Sequence[keras.Variable],
+        name: str | Sequence[str],
+        initializer: Any = "zeros",
+    ) -> Any:
+        added = super().add_optimizer_variables(
+            trainable_variables, name, initializer
+        )
+        # Adam asks for momentums and velocities at once.
+        ids = map(id, trainable_variables)
+        self._moments = dict(zip(ids, zip(*added), strict=True))
+        return added
 
     def choose_slots(
         self, values: keras.Variable, slots: Sequence[int] | np.ndarray
@@ -188,20 +218,16 @@ class PKMAdam(keras.optimizers.Adam):
             values: the values of a table, `memory.table.values`.
             slots: integers, the slots' numbers.
         """
-        key = self._var_key(values)
-        assign_chosen_slots(self._chosen.get(key), values, slots)
-
-    def _is_memory(self, variable: keras.Variable | tf.Variable) -> bool:
-        return self._var_key(variable) in self._memory_keys
+        assign_chosen_slots(self._chosen.get(id(values)), values, slots)
 
     def exclude_from_weight_decay(
         self,
         var_list: Sequence[keras.Variable] | None = None,
         var_names: Sequence[str] | None = None,
     ) -> None:
+        # Refuses it once the optimizer is built.
         super().exclude_from_weight_decay(var_list, var_names)
-        # `build` adds the variables that never decay.
-        self._not_decayed = (tuple(var_list or ()), var_names)
+        self._not_decayed = NotDecayed(var_list or (), var_names or ())
 
     def _backend_apply_gradients(
         self, grads: list[Gradient], trainable_variables: list[keras.Variable]
@@ -213,76 +239,73 @@ class PKMAdam(keras.optimizers.Adam):
         """
         grads = reduce_gradients(
             grads,
-            [self._is_memory(variable) for variable in trainable_variables],
+            [id(variable) in self._tables for variable in trainable_variables],
             self.reduction,
         )
         is_finite = all_finite(grads)
         grads = [
-            keep_chosen(grad, self._chosen.get(self._var_key(variable)))
+            keep_chosen(grad, self._chosen.get(id(variable)))
             for grad, variable in zip(grads, trainable_variables)
         ]
         grads = clip(grads, self.clipnorm, self.global_clipnorm, self.clipvalue)
         tf.__internal__.distribute.interim.maybe_merge_call(
-            self._update_unless_skipped,
-            self._distribution_strategy,
+            functools.partial(self._update_unless_skipped, trainable_variables),
+            self._strategy,
             is_finite,
             grads,
-            [v.value for v in trainable_variables],
             self.learning_rate,
         )
 
     def _update_unless_skipped(
         self,
+        variables: list[keras.Variable],
         distribution: tf.distribute.Strategy,
         is_finite: tf.Tensor,
         grads: list[Gradient],
-        variables: list[tf.Variable],
         learning_rate: tf.Tensor,
     ) -> None:
         def update_all() -> None:
             for grad, variable in zip(grads, variables):
                 distribution.extended.update(
-                    variable,
-                    self._update,
+                    variable.value,
+                    functools.partial(self._update, id(variable)),
                     args=(grad, learning_rate),
                     group=False,
                 )
 
         def skip() -> None:
             # `apply` counts every call, but a skipped step does not count.
-            self._iterations.assign_sub(1)
+            self.iterations.assign_sub(1)
 
         is_finite = distribution.experimental_local_results(is_finite)[0]
         tf.cond(is_finite, update_all, skip)
 
     def _update(
         self,
+        key: int,
         variable: tf.Variable,
         gradient: Gradient,
         learning_rate: tf.Tensor,
     ) -> None:
-        if self._use_weight_decay(variable):
+        if key in self._tables:
+            self._update_table(key, variable, gradient)
+            return
+        if key in self._decayed:
             rate = tf.cast(learning_rate, variable.dtype)
             variable.assign_sub(variable * (self.weight_decay * rate))
         self.update_step(gradient, variable, learning_rate)
 
-    def update_step(
-        self,
-        gradient: Gradient,
-        variable: tf.Variable,
-        learning_rate: tf.Tensor,
+    def _update_table(
+        self, key: int, variable: tf.Variable, gradient: Gradient
     ) -> None:
-        if not self._is_memory(variable):
-            super().update_step(gradient, variable, learning_rate)
-            return
         rate = ops.cast(self.memory_learning_rate, "float32")
         if self.memory_rule == "sgd":
             update_read_rows((variable,), gradient, sgd_rule(rate))
             return
-        index = self._get_variable_index(variable)
-        momentums = replica_component(self._momentums[index].value)
-        velocities = replica_component(self._velocities[index].value)
-        step = tf.cast(self._iterations + 1, "float32")
+        momentums, velocities = (
+            replica_component(moment.value) for moment in self._moments[key]
+        )
+        step = tf.cast(self.iterations + 1, "float32")
         alpha = rate * tf.sqrt(1 - self.beta_2**step) / (1 - self.beta_1**step)
         rule = adam_rule(alpha, self.beta_1, self.beta_2, self.epsilon)
         update_read_rows((variable, momentums, velocities), gradient, rule)

@@ -1,5 +1,6 @@
 """Groups variables by the rule that the optimizer applies to them."""
 
+import dataclasses
 import logging
 import re
 from collections.abc import Sequence
@@ -13,14 +14,33 @@ logger = logging.getLogger(__name__)
 _NEVER_DECAYED = re.compile(r"(^|/)(bias|gamma|beta)$")
 
 
+@dataclasses.dataclass(frozen=True)
+class NotDecayed:
+    """What `exclude_from_weight_decay` was given.
+
+    Attributes:
+        variables: Variables.
+        names: Strings, any of which is in the name of a variable.
+    """
+
+    variables: Sequence[keras.Variable] = ()
+    names: Sequence[str] = ()
+
+    def __contains__(self, variable: keras.Variable) -> bool:
+        return any(each is variable for each in self.variables) or any(
+            re.search(name, variable.name) for name in self.names
+        )
+
+
 def group_variables(
-    variables: Sequence[keras.Variable], decays: bool
+    variables: Sequence[keras.Variable], not_decayed: NotDecayed | None
 ) -> dict[str, list[keras.Variable]]:
     """Divides variables into groups and logs their sizes.
 
     Args:
         variables: The trainable variables.
-        decays: Whether there is weight decay at all.
+        not_decayed: What does not decay, besides tables, biases and the
+            parameters of norms; `None` if there is no weight decay at all.
 
     Returns:
         The variables, by the groups `"memory"`, `"decayed"` and
@@ -35,7 +55,11 @@ def group_variables(
         path = getattr(variable, "path", variable.name)
         if is_table(variable):
             group = "memory"
-        elif decays and not _NEVER_DECAYED.search(path):
+        elif not (
+            not_decayed is None
+            or variable in not_decayed
+            or _NEVER_DECAYED.search(path)
+        ):
             group = "decayed"
         else:
             group = "not decayed"
