@@ -51,7 +51,7 @@ def log_p(task, rows):
 def test_the_figures_are_those_of_the_saved_model(run, corpus):
     plain, resm = run.read_results()["stages"]
     assert plain["perplexity"] > resm["perplexity"]
-    # A memory is added whose output is scaled by zero.
+    # A memory is added whose values are zero.
     assert resm["perplexity_before"] == pytest.approx(
         plain["perplexity"], rel=1e-5
     )
