@@ -136,9 +136,9 @@ class ValueTable(keras.layers.Layer):
 
 
 def first_values() -> keras.initializers.Initializer:
-    """Returns the initializer of values of memories trained from scratch.
+    """Returns the initializer of the values for training from scratch.
 
-    A normal one with variance 1 / `value_dim`, as in the paper.
+    It is normal with variance 1 / `value_dim`, as in the paper.
     """
     return keras.initializers.VarianceScaling(
         mode="fan_out", distribution="untruncated_normal"

@@ -33,11 +33,11 @@ def add_memory(
     Args:
         model: `keras_hub.models.Backbone`, or a task, which is a
             `keras_hub.models.CausalLM`, `MaskedLM` or `TextClassifier`, or a
-            `keras_pkm.models.QuestionAnswerer`; trained or not. What this
-            function returns without memories is taken, too.
+            `keras_pkm.models.QuestionAnswerer`; trained or not. A
+            model that this function returned without memories will do, too.
         memory_layers: tuple of int. The Transformer blocks that get a memory,
-            counted from 1. None of them gives the plain model, as a class that
-            trains as the others do.
+            counted from 1. With an empty tuple the model stays plain, in a
+            class that trains as the others do.
         memory: optional. A `keras_pkm.layers.Memory`, of which each block gets
             a copy with weights of its own; the config of one; or a dict of
             arguments of `keras_pkm.layers.ProductKeyMemory`, of which none is

@@ -1,7 +1,7 @@
 """What a checkpoint may compute differently from KerasHub's class.
 
-KerasHub's encoders have one activation and one epsilon each, which are no
-arguments. Those that transformers made may have others.
+KerasHub's encoders have a fixed activation and a fixed epsilon. Checkpoints of
+transformers may need others.
 """
 
 import keras

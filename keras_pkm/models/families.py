@@ -1,4 +1,4 @@
-"""Of each family of KerasHub the classes with memories.
+"""The classes with memories, for each family of KerasHub.
 
 KerasHub finds the task of a preset by the class of its backbone, so that each
 family needs classes of its own. They differ in their bases alone, and are

@@ -158,6 +158,8 @@ def test_the_best_rate_of_a_text_is_one_that_taught_it():
     assert _of_text(1.0, 0.5) > _of_text(0.99, 1.0)
     assert _of_text(1.0, 0.9) > _of_text(1.0, 0.8)
     assert _of_text(0.9, 0.9) > _of_text(0.8, 0.9)
+    # Product alone would prefer the second: -0.1 to -0.02.
+    assert _of_text(-0.1, 1.0) > _of_text(-0.2, 0.1)
 
 
 def test_the_best_rate_of_facts_has_the_highest_product():

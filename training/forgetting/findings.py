@@ -88,4 +88,6 @@ def merit(tried: dict) -> tuple[bool, float]:
     """
     of_text = "perplexity_after" in tried["seeds"][0]["new"]
     was_reached = not of_text or tried["learned"] >= 1
-    return was_reached, tried["learned"] * tried["kept"]
+    learned, kept = tried["learned"], tried["kept"]
+    # Where the text has become worse, keeping little is no merit.
+    return was_reached, learned * kept if learned > 0 else learned

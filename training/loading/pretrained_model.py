@@ -48,7 +48,8 @@ def load_pretrained(name: str, added_memory: dict | None) -> PretrainedModel:
 
     Args:
         name: The directory of a run, of which the best model is loaded; a
-            preset, local or of KerasHub; or a local directory of transformers.
+            preset, local or of KerasHub; or a model of transformers, as a local
+            directory or as `hf://user/name`.
         added_memory: `memory_layers`, `memory_block` and `memory` for adding
             memory to a plain model, or None.
 
