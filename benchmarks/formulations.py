@@ -26,12 +26,12 @@ from benchmarks.contenders.sizes import MemorySizes
 from benchmarks.timing.report import report
 from benchmarks.timing.report import spread
 from benchmarks.timing.report import write
-from keras_pkm.ops import cpu_reads
-from keras_pkm.ops import stock_reads
 from keras_pkm.ops.product_key_search import product_key_search
 from keras_pkm.ops.product_key_search import stock_search
-from keras_pkm.optimizers import cpu_row_update
-from keras_pkm.optimizers import row_update
+from keras_pkm.ops.tensorflow import cpu_reads
+from keras_pkm.ops.tensorflow import cpu_row_update
+from keras_pkm.ops.tensorflow import row_update
+from keras_pkm.ops.tensorflow import stock_reads
 
 
 def parts(sizes: MemorySizes, tokens: int) -> dict[str, dict]:

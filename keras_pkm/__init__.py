@@ -1,6 +1,5 @@
 """Large memory layers for Transformers in Keras."""
 
-from keras_pkm import backend_check  # isort: skip  # noqa: F401
 from keras_pkm import callbacks
 from keras_pkm import converters
 from keras_pkm import layers

@@ -6,6 +6,11 @@ import keras
 import numpy as np
 
 
+def to_numpy(tensor):
+    """A tensor or variable of any backend as an array."""
+    return keras.ops.convert_to_numpy(tensor)
+
+
 def fresh_rng():
     """Other numbers in each run; pytest shows the seed of a failure."""
     seed = np.random.SeedSequence().entropy

@@ -19,7 +19,7 @@ from tensorflow.python.framework import op_callbacks
 
 import keras_pkm
 from keras_pkm.callbacks.variable_identity import identify_variables
-from keras_pkm.ops.stock_gradient import in_forward_mode
+from keras_pkm.ops.tensorflow.stock_gradient import in_forward_mode
 
 TASK = keras_hub.models.BertMaskedLM
 ADAM = keras.optimizers.Adam
@@ -38,7 +38,7 @@ ADAM = keras.optimizers.Adam
         ),
         # keras_pkm/optimizers/loss_scale_optimizer.py
         (keras.optimizers.LossScaleOptimizer, "check_finite", ["grads"]),
-        # keras_pkm/trainers/distributed_training.py
+        # keras_pkm/trainers/tensorflow_steps.py, task_training.py
         (TASK, "_maybe_symbolic_build", ["iterator", "data_batch"]),
         (TASK, "_symbolic_build", ["iterator", "data_batch"]),
         (TASK, "_flatten_layers", ["include_self", "recursive"]),
@@ -189,7 +189,7 @@ def test_layers_without_xla():
 
 
 def test_what_xla_compiles_can_be_told():
-    """keras_pkm/ops/xla.py"""
+    """keras_pkm/ops/tensorflow/xla.py"""
     contexts = []
 
     @tf.function(jit_compile=True)
@@ -203,7 +203,7 @@ def test_what_xla_compiles_can_be_told():
 
 
 def test_instrumented_graphs_can_be_told():
-    """keras_pkm/ops/implementation.py"""
+    """keras_pkm/ops/tensorflow/kernels.py"""
     assert not op_callbacks.should_invoke_op_callbacks()
     tf.debugging.enable_check_numerics()
     try:
@@ -214,7 +214,7 @@ def test_instrumented_graphs_can_be_told():
 
 
 def test_forward_mode_can_be_told():
-    """keras_pkm/ops/stock_gradient.py"""
+    """keras_pkm/ops/tensorflow/stock_gradient.py"""
     tensor, other = tf.constant(1.0), tf.constant(1.0)
     with tf.autodiff.ForwardAccumulator(tensor, tensor):
         assert in_forward_mode(other, tensor)
@@ -223,11 +223,11 @@ def test_forward_mode_can_be_told():
 
 
 def test_another_backend_is_refused_at_once(monkeypatch):
-    from keras_pkm import backend_check
+    from keras_pkm.ops import backend
 
-    monkeypatch.setattr(keras.backend, "backend", lambda: "jax")
-    with pytest.raises(ImportError, match="needs the TensorFlow.*: 'jax'. Set"):
-        importlib.reload(backend_check)
+    monkeypatch.setattr(keras.backend, "backend", lambda: "openvino")
+    with pytest.raises(ImportError, match="tensorflow, jax.*: 'openvino'. Set"):
+        importlib.reload(backend)
 
 
 def test_attributes_that_are_read():

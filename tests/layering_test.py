@@ -13,7 +13,6 @@ ROOT = pathlib.Path(__file__).parents[1]
 ROWS = [
     [
         "keras_pkm/version.py",
-        "keras_pkm/backend_check.py",
         "keras_pkm/ops",
         "keras_pkm/runs",
         "keras_pkm/text",
@@ -160,9 +159,47 @@ def test_the_library_imports_no_training_package():
                 "tensorboard",
                 "tabulate",
                 "matplotlib",
-                "torch",
             ):
                 assert f"import {package}" not in text, module
+
+
+# Where one backend alone may be imported: what differs by backend, and what
+# only TensorFlow has.
+OF_ONE_BACKEND = {
+    "jax": ("keras_pkm/ops/jax/",),
+    "torch": ("keras_pkm/ops/torch/", "keras_pkm/trainers/torch_steps.py"),
+    "tensorflow": (
+        "keras_pkm/callbacks/checkpoint_files.py",
+        "keras_pkm/callbacks/training_checkpoint.py",
+        "keras_pkm/ops/tensorflow/",
+        "keras_pkm/probing/served_model.py",
+        "keras_pkm/runs/any_file_system.py",
+        "keras_pkm/runs/checksums.py",
+        "keras_pkm/trainers/gradient_accumulation.py",
+        "keras_pkm/trainers/tensorflow_steps.py",
+    ),
+}
+
+
+def test_the_library_needs_no_certain_backend():
+    importers = {backend: set() for backend in OF_ONE_BACKEND}
+    for module, path in MODULES.items():
+        name = path.relative_to(ROOT).as_posix()
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            else:
+                names = [getattr(node, "module", None) or ""]
+            for backend, allowed in OF_ONE_BACKEND.items():
+                if backend not in [each.split(".")[0] for each in names]:
+                    continue
+                if module.startswith("keras_pkm"):
+                    assert name.startswith(allowed), (name, backend)
+                    importers[backend].add(name)
+    for backend, allowed in OF_ONE_BACKEND.items():
+        for each in allowed:
+            found = importers[backend]
+            assert any(name.startswith(each) for name in found), each
 
 
 def test_no_file_hides_a_package():

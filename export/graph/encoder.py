@@ -10,7 +10,7 @@ import tensorflow as tf
 from export.graph.value_tables import ValueTable
 from keras_pkm.layers.memories import tables
 from keras_pkm.ops import portable_reads
-from keras_pkm.ops.replicas import components
+from keras_pkm.ops.tensorflow.replicas import components
 
 # TF Hub's names of the inputs, and keras-hub's.
 INPUTS = {

@@ -1,6 +1,7 @@
 """Watches how a model's memories are used while it trains."""
 
 import csv
+import importlib
 import importlib.util
 import logging
 import math
@@ -11,7 +12,6 @@ from typing import Any
 
 import keras
 import numpy as np
-import tensorflow as tf
 
 from keras_pkm.callbacks.slot_counts import Counts
 from keras_pkm.callbacks.slot_counts import list_slot_counts
@@ -115,11 +115,12 @@ class MemoryUsageMonitor(keras.callbacks.Callback):
         steps: int | None = None,
     ):
         super().__init__()
-        if tensorboard_dir and importlib.util.find_spec("tensorboard") is None:
-            raise ImportError(
-                "`tensorboard_dir` needs the package tensorboard, which is not "
-                "installed: pip install tensorboard"
-            )
+        for package in ("tensorboard", "tensorflow") if tensorboard_dir else ():
+            if importlib.util.find_spec(package) is None:
+                raise ImportError(
+                    f"`tensorboard_dir` needs the package {package}, which is "
+                    f"not installed: pip install {package}"
+                )
         self.data = data
         self.every = positive_int_or_none("every", every)
         # Keras need not wait for the end of a step if nothing is measured then.
@@ -130,7 +131,9 @@ class MemoryUsageMonitor(keras.callbacks.Callback):
         self.batch_size = positive_int_or_none("batch_size", batch_size)
         self.steps = positive_int_or_none("steps", steps)
         self._batches: Iterable[Batch] = ()
-        self._writer: tf.summary.SummaryWriter | None = None
+        # TensorFlow's, whatever the backend is.
+        self._summary: Any = None
+        self._writer: Any = None
         self._probe: MemoryProbe | None = None
         self._step: int | None = None
         self._done = 0
@@ -149,7 +152,8 @@ class MemoryUsageMonitor(keras.callbacks.Callback):
         if not self.staleness:
             self._begin_staleness(probe)
         if self.tensorboard_dir and self._writer is None:
-            self._writer = tf.summary.create_file_writer(
+            self._summary = importlib.import_module("tensorflow").summary
+            self._writer = self._summary.create_file_writer(
                 str(self.tensorboard_dir)
             )
 
@@ -240,14 +244,14 @@ class MemoryUsageMonitor(keras.callbacks.Callback):
 
     def _write_summaries(self, counts: Counts) -> None:
         for name, value in self._figures.items():
-            tf.summary.scalar(name, value)
+            self._summary.scalar(name, value)
         for number, layer in counts.items():
             # A few slots are read a thousand times as often as most others.
             reads = np.log10(layer["reads"] + 1)
-            tf.summary.histogram(f"memory_{number}_log10_reads", reads)
+            self._summary.histogram(f"memory_{number}_log10_reads", reads)
             side = math.isqrt(len(reads))
             grid = reads.reshape(1, side, side, 1) / max(reads.max(), 1)
-            tf.summary.image(f"memory_{number}_grid", grid)
+            self._summary.image(f"memory_{number}_grid", grid)
 
 
 def _append_rows(

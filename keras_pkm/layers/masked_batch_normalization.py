@@ -3,13 +3,12 @@
 from typing import Any
 
 import keras
-import tensorflow as tf
 from keras import ops
 
 from keras_pkm.layers.observing import normalizations
 from keras_pkm.ops.arguments import finite
 from keras_pkm.ops.arguments import fraction
-from keras_pkm.ops.replicas import sum_over_replicas
+from keras_pkm.ops.backend import backend
 from keras_pkm.ops.tensors import Tensor
 
 
@@ -112,44 +111,48 @@ class MaskedBatchNormalization(keras.layers.BatchNormalization):
         around the moving mean: E[x²] - E[x]² would lose all precision for
         channels far from zero.
         """
-        shift = tf.stop_gradient(ops.cast(self.moving_mean, "float32"))
+        # A copy: a compiled backward pass must not look for the old value in
+        # the variable, which has changed by then.
+        shift = ops.stop_gradient(
+            ops.copy(ops.cast(self.moving_mean, "float32"))
+        )
         shifted = inputs - shift
         if mask is None:
-            mask = tf.ones(tf.shape(inputs)[:-1], "bool")
+            mask = ops.ones(ops.shape(inputs)[:-1], "bool")
         # Not a product with the mask: padding may contain NaN.
-        shifted = tf.where(mask[..., None], shifted, 0.0)
+        shifted = ops.where(mask[..., None], shifted, 0.0)
         axes = list(range(len(inputs.shape) - 1))
-        sums = sum_over_replicas(
-            tf.concat(
+        sums = backend.sum_over_replicas(
+            ops.concatenate(
                 [
-                    tf.reduce_sum(shifted, axes),
-                    tf.reduce_sum(tf.square(shifted), axes),
-                    tf.reduce_sum(tf.cast(mask, "float32"))[None],
-                ],
-                0,
+                    ops.sum(shifted, axes),
+                    ops.sum(ops.square(shifted), axes),
+                    ops.sum(ops.cast(mask, "float32"))[None],
+                ]
             )
         )
         channels = inputs.shape[-1]
-        first, second, count = tf.split(sums, [channels, channels, 1])
-        tokens = tf.maximum(count, 1.0)
+        first, second, count = ops.split(sums, [channels, 2 * channels])
+        tokens = ops.maximum(count, 1.0)
         mean = first / tokens
-        variance = tf.maximum(second / tokens - tf.square(mean), 0.0)
+        variance = ops.maximum(second / tokens - ops.square(mean), 0.0)
         return mean + shift, variance, count
 
     def _update_moving_statistics(
         self, mean: Tensor, variance: Tensor, count: Tensor
     ) -> None:
-        usable = tf.reduce_all(
-            tf.math.is_finite(mean) & tf.math.is_finite(variance)
-        ) & (count[0] > 0)
+        mean, variance = ops.stop_gradient(mean), ops.stop_gradient(variance)
+        usable = ops.logical_and(
+            ops.all(ops.isfinite(mean) & ops.isfinite(variance)), count[0] > 0
+        )
         for moving, batch in (
             (self.moving_mean, mean),
             (self.moving_variance, variance),
         ):
             old = ops.convert_to_tensor(moving)
-            new = tf.cast(old, "float32") * self.momentum
+            new = ops.cast(old, "float32") * self.momentum
             new += batch * (1 - self.momentum)
-            moving.assign(tf.where(usable, tf.cast(new, old.dtype), old))
+            moving.assign(ops.where(usable, ops.cast(new, old.dtype), old))
 
     def get_config(self) -> dict[str, Any]:
         config = super().get_config()

@@ -11,6 +11,7 @@ from keras_pkm.layers.value_table import ValueTable
 from keras_pkm.ops.arguments import fraction
 from keras_pkm.ops.arguments import positive_int
 from keras_pkm.ops.arguments import positive_int_or_none
+from keras_pkm.ops.backend import backend
 from keras_pkm.ops.implementation import check_implementation
 from keras_pkm.ops.implementation import choose_implementation
 from keras_pkm.ops.tensors import MemoryAccess
@@ -117,9 +118,7 @@ class Memory(keras.layers.Layer):
                 f"in int32. Received: num_slots={num_slots}."
             )
         self.supports_masking = True
-        # XLA's top-k on CPU takes about twice as long as TensorFlow's, and its
-        # gather of resource rows has no sparse gradient.
-        self.supports_jit = False
+        self.supports_jit = backend.SUPPORTS_JIT
 
     def address(
         self, tokens: Tensor, mask: Tensor | None, training: bool | None

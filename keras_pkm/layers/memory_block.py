@@ -10,6 +10,7 @@ from keras import ops
 from keras_pkm.layers.make_memory import MemoryTemplate
 from keras_pkm.layers.make_memory import make_memory
 from keras_pkm.layers.make_memory import memory_config
+from keras_pkm.ops.backend import backend
 from keras_pkm.ops.tensors import Tensor
 
 # What a block is asked besides its own arguments.
@@ -92,8 +93,7 @@ class MemoryBlock(keras.layers.Layer):
             query_normalization="layer",
         )
         self.supports_masking = True
-        # That of the memory.
-        self.supports_jit = False
+        self.supports_jit = backend.SUPPORTS_JIT
 
     def build(self, inputs_shape: tuple[int | None, ...]) -> None:
         self.normalization.build(inputs_shape)

@@ -6,6 +6,7 @@ import keras
 from keras import ops
 
 from keras_pkm.ops.arguments import positive_int
+from keras_pkm.ops.backend import backend
 from keras_pkm.ops.embedding_bag import embedding_bag
 from keras_pkm.ops.tensors import Tensor
 from keras_pkm.ops.value_tables import mark_as_table
@@ -21,7 +22,8 @@ class ValueTable(keras.layers.Layer):
 
     and keeps neither the rows nor their products for the backward pass (see
     `keras_pkm.ops.embedding_bag`). The gradient of `values` has one row for
-    each slot that was read (`tf.IndexedSlices`);
+    each slot that was read (`tf.IndexedSlices`, or a sparse tensor on torch; on
+    JAX it is dense, and zero in all other rows).
     `keras_pkm.optimizers.PKMAdam` recognizes the variable and leaves all other
     rows unchanged. Several memories may share one table.
 
@@ -77,8 +79,7 @@ class ValueTable(keras.layers.Layer):
         self.values_initializer = keras.initializers.get(values_initializer)
         self.values_regularizer = keras.regularizers.get(values_regularizer)
         self.values_constraint = keras.constraints.get(values_constraint)
-        # As in `keras_pkm.layers.Memory`.
-        self.supports_jit = False
+        self.supports_jit = backend.SUPPORTS_JIT
 
     def build(self, *_: Any) -> None:
         # Autocast would convert the whole table at each read.

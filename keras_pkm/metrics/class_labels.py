@@ -1,18 +1,25 @@
 """Class numbers of labels, in whatever form users have them."""
 
 import keras
+import numpy as np
 import numpy.typing as npt
-import tensorflow as tf
 from keras import ops
+
+from keras_pkm.metrics.dtypes import WIDEST_FLOAT
+from keras_pkm.metrics.dtypes import WIDEST_INT
+from keras_pkm.ops.backend import backend
+from keras_pkm.ops.tensors import Tensor
+
+_INT32 = np.iinfo("int32")
 
 
 def class_labels(
     labels: npt.ArrayLike, name: str, num_classes: int | None = None
-) -> tf.Tensor:
+) -> Tensor:
     """Returns the classes of labels, an int32 tensor of shape `(batch,)`.
 
-    Where nothing can be raised, in a graph that XLA compiles, the class of a
-    label that is none is -1.
+    Where nothing can be raised, in a function that JAX or XLA compiles, the
+    class of a label that is none is -1.
 
     Args:
         labels: Class numbers of shape `(batch,)` or `(batch, 1)`, of any dtype;
@@ -25,20 +32,15 @@ def class_labels(
 
     Raises:
         ValueError: the labels have another shape, are no whole numbers or
-            probabilities, or are out of range. In a graph, where values are
-            not known yet, it is `tf.errors.InvalidArgumentError`.
+            probabilities, or are out of range. In a graph of TensorFlow, where
+            values are not known yet, it is `tf.errors.InvalidArgumentError`.
     """
-    values = ops.convert_to_tensor(labels)
-    if keras.backend.standardize_dtype(values.dtype) == "string":
-        raise ValueError(
-            f"`{name}` must be numbers. Received: strings. Map them to class "
-            "numbers, for instance by `keras.layers.StringLookup`."
-        )
+    values = _as_tensor(labels, name)
     shape = tuple(values.shape)
     if len(shape) == 1 or (len(shape) == 2 and shape[1] == 1):
-        flat = ops.reshape(ops.cast(values, "float64"), (-1,))
+        flat = _as_widest(ops.reshape(values, (-1,)))
         rule = "whole numbers"
-        is_right = flat == ops.floor(flat)
+        is_right = flat % 1 == 0
         if num_classes is not None:
             rule += f" from 0 to {num_classes - 1}"
             is_right &= (flat >= 0) & (flat < num_classes)
@@ -48,11 +50,13 @@ def class_labels(
             "example, with an entry for each class.",
             values,
         )
+        # Larger numbers must not become other classes.
+        flat = ops.clip(flat, _INT32.min, _INT32.max)
         return ops.where(is_right, ops.cast(flat, "int32"), -1)
     if len(shape) == 2 and (
         shape[1] == num_classes if num_classes else shape[1] is not None
     ):
-        rows = ops.cast(values, "float64")
+        rows = ops.cast(values, WIDEST_FLOAT)
         largest = ops.max(rows, axis=-1, keepdims=True)
         is_right = (
             (ops.min(rows, axis=-1) >= 0)
@@ -74,8 +78,8 @@ def class_labels(
     )
 
 
-def check_values(is_right: tf.Tensor, rule: str, values: tf.Tensor) -> None:
-    """Checks values of a tensor.
+def check_values(is_right: Tensor, rule: str, values: Tensor) -> None:
+    """Checks values of a tensor, if they are known or can be checked later.
 
     Args:
         is_right: Bool tensor of shape `(batch,)`.
@@ -83,18 +87,36 @@ def check_values(is_right: tf.Tensor, rule: str, values: tf.Tensor) -> None:
         values: The values, of shape `(batch, ...)`, for the error.
 
     Raises:
-        ValueError: an entry is false. In a graph, where values are not known
-            yet, it is `tf.errors.InvalidArgumentError`.
+        ValueError: an entry is false. In a graph of TensorFlow, where values
+            are not known yet, it is `tf.errors.InvalidArgumentError`.
     """
-    if not hasattr(is_right, "numpy"):
-        tf.debugging.Assert(
-            tf.reduce_all(is_right), [rule, "Received:", values], summarize=8
-        )
+    if not backend.is_known(is_right):
+        backend.assert_later(is_right, rule, values)
         return
-    wrong = ~is_right.numpy()
+    wrong = ~ops.convert_to_numpy(is_right)
     if wrong.any():
-        example = values.numpy()[wrong][0]
+        example = ops.convert_to_numpy(values)[wrong][0]
         raise ValueError(
             f"{rule} Received: {wrong.sum():,} of {len(wrong):,} that are not, "
             f"such as {example}."
         )
+
+
+def _as_tensor(labels: npt.ArrayLike, name: str) -> Tensor:
+    """Returns labels as a tensor, if they are numbers."""
+    values = labels if hasattr(labels, "dtype") else np.asarray(labels)
+    # Texts are no tensors, except with TensorFlow: ask the array.
+    dtype = getattr(values.dtype, "name", str(values.dtype))
+    if dtype.startswith(("str", "bytes", "object")):
+        raise ValueError(
+            f"`{name}` must be numbers. Received: strings. Map them to class "
+            "numbers, for instance by `keras.layers.StringLookup`."
+        )
+    return ops.convert_to_tensor(values)
+
+
+def _as_widest(values: Tensor) -> Tensor:
+    """Returns numbers in the widest dtype of their kind."""
+    dtype = keras.backend.standardize_dtype(values.dtype)
+    is_float = keras.backend.is_float_dtype(dtype)
+    return ops.cast(values, WIDEST_FLOAT if is_float else WIDEST_INT)

@@ -5,14 +5,16 @@ from typing import Any
 import keras
 import numpy as np
 import numpy.typing as npt
-import tensorflow as tf
 from keras import ops
 
 from keras_pkm.metrics.class_labels import class_labels
+from keras_pkm.metrics.dtypes import INT
+from keras_pkm.metrics.exact_sums import ExactCounts
 from keras_pkm.metrics.top1_slots import check_shapes
 from keras_pkm.metrics.top1_slots import flatten_access
 from keras_pkm.metrics.top1_slots import top1_slots
 from keras_pkm.ops.arguments import positive_int
+from keras_pkm.ops.tensors import Tensor
 
 
 @keras.saving.register_keras_serializable("keras_pkm")
@@ -31,9 +33,9 @@ class ClassMemoryUsage(keras.metrics.Metric):
       classes read alike, 0 if they share no slot;
     - `reads_0`, `reads_1`: the numbers of top-1 reads, Σ t'⁻ and Σ t'⁺.
 
-    All figures are 0 until both classes have been seen. Counts are exact
-    integers of any size. Under `tf.distribute` the counts of all replicas are
-    summed.
+    All figures are 0 until both classes have been seen. Figures are float64,
+    and on JAX float32; `counts` and `totals` are exact integers, up to 2**51.
+    Under `tf.distribute` the counts of all replicas are summed.
 
     Args:
         num_slots: int. Slots of the memory,
@@ -64,12 +66,7 @@ class ClassMemoryUsage(keras.metrics.Metric):
     ):
         super().__init__(name=name, dtype=dtype)
         self.num_slots = positive_int("num_slots", num_slots)
-        self._top1 = self.add_variable(
-            (2 * self.num_slots,),
-            initializer="zeros",
-            dtype="int64",
-            name="top1",
-        )
+        self._top1 = ExactCounts(self, 2 * self.num_slots, "top1")
 
     def update_state(
         self,
@@ -91,8 +88,11 @@ class ClassMemoryUsage(keras.metrics.Metric):
 
         Raises:
             ValueError: an argument has another shape, or `labels` are neither
-                whole numbers nor one-hot. In a graph, where values are not
-                known yet, these raise `tf.errors.InvalidArgumentError`.
+                whole numbers nor one-hot. In a graph of TensorFlow, where
+                values are not known yet, these raise
+                `tf.errors.InvalidArgumentError`. Functions that JAX or XLA
+                compiles raise nothing for values: the examples are not
+                counted.
         """
         all_slots = ops.convert_to_tensor(slots, "int32")
         read, shares, counted = flatten_access(all_slots, weights, padding_mask)
@@ -106,37 +106,39 @@ class ClassMemoryUsage(keras.metrics.Metric):
         of_tokens = ops.repeat(
             classes, ops.size(counted) // ops.shape(classes)[0]
         )
-        counted *= ops.cast((of_tokens == 0) | (of_tokens == 1), "int64")
+        counted *= ops.cast((of_tokens == 0) | (of_tokens == 1), INT)
         cells = (
             top1_slots(read, shares)
             + self.num_slots
             * ops.cast(ops.clip(of_tokens, 0, 1), "int32")[:, None]
         )
         heads = read.shape[1]
-        self._top1.assign_add(
-            ops.segment_sum(
-                ops.repeat(counted, heads),
-                ops.reshape(cells, (-1,)),
-                2 * self.num_slots,
-            )
-        )
+        self._top1.add(cells, ops.repeat(counted, heads))
 
     @property
     def counts(self) -> np.ndarray:
         """int64 array of shape `(2, num_slots)`: t'⁻ and t'⁺."""
-        return np.array(self._top1).reshape(2, -1)
+        return self._top1.totals.reshape(2, -1)
 
-    def result(self) -> dict[str, tf.Tensor]:
-        counts = ops.reshape(ops.convert_to_tensor(self._top1), (2, -1))
+    @property
+    def totals(self) -> dict[str, int]:
+        """`reads_0` and `reads_1` of the result, exact."""
+        reads_0, reads_1 = self.counts.sum(1).tolist()
+        return {"reads_0": reads_0, "reads_1": reads_1}
+
+    def result(self) -> dict[str, Tensor]:
+        counts = ops.reshape(self._top1.as_float(), (2, -1))
         reads = ops.sum(counts, axis=1)
         is_known = ops.min(reads) > 0
-        counts = ops.cast(counts, "float64")
-        totals = ops.where(is_known, ops.cast(reads, "float64"), 1.0)
+        totals = ops.where(is_known, reads, 1.0)
         shares = counts / totals[:, None]
         other, ours = shares[0], shares[1]
         smoothed = (counts[0] + 0.5) / (totals[0] + 0.5 * self.num_slots)
         ratios = ops.where(ours > 0, ours, 1.0) / smoothed
-        union = ops.sum(ops.maximum(ours, other))
+        # Not `ops.minimum` and `ops.maximum`: with torch they round to float32.
+        is_less = ours < other
+        common = ops.sum(ops.where(is_less, ours, other))
+        union = ops.sum(ops.where(is_less, other, ours))
         return {
             "kl": ops.where(
                 is_known,
@@ -148,8 +150,7 @@ class ClassMemoryUsage(keras.metrics.Metric):
             ),
             "iou": ops.where(
                 is_known,
-                ops.sum(ops.minimum(ours, other))
-                / ops.where(union > 0, union, 1.0),
+                common / ops.where(union > 0, union, 1.0),
                 0.0,
             ),
             "reads_0": reads[0],

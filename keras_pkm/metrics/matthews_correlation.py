@@ -5,13 +5,16 @@ from typing import Any
 
 import keras
 import numpy.typing as npt
-import tensorflow as tf
 from keras import ops
 
 from keras_pkm.metrics.class_labels import check_values
 from keras_pkm.metrics.class_labels import class_labels
+from keras_pkm.metrics.dtypes import WIDEST_FLOAT
+from keras_pkm.metrics.exact_sums import FloatSums
 from keras_pkm.ops.arguments import finite
 from keras_pkm.ops.arguments import integer
+from keras_pkm.ops.backend import backend
+from keras_pkm.ops.tensors import Tensor
 
 
 @keras.saving.register_keras_serializable("keras_pkm")
@@ -33,7 +36,8 @@ class MatthewsCorrelation(keras.metrics.Metric):
             output, means class 1 if it is larger. Defaults to `0.5`. For single
             logits pass `0`.
         name: str. Defaults to `"matthews_correlation"`.
-        dtype: accepted as by other metrics. Counts are float64.
+        dtype: accepted as by other metrics. Weights of examples are summed in
+            float64, and on JAX in pairs of float32.
 
     Example:
 
@@ -63,12 +67,7 @@ class MatthewsCorrelation(keras.metrics.Metric):
         super().__init__(name=name, dtype=dtype)
         self.num_classes = integer("num_classes", num_classes, least=2)
         self.threshold = finite("threshold", threshold)
-        self._confusion = self.add_variable(
-            (self.num_classes, self.num_classes),
-            initializer="zeros",
-            dtype="float64",
-            name="confusion",
-        )
+        self._confusion = FloatSums(self, self.num_classes**2, "confusion")
 
     def update_state(
         self,
@@ -94,52 +93,68 @@ class MatthewsCorrelation(keras.metrics.Metric):
             ValueError: an argument has another shape; `y_true` has other
                 values; or single predictions are not probabilities, but
                 `threshold` is one. Where values are known only later, in a
-                graph, they raise `tf.errors.InvalidArgumentError`.
+                graph of TensorFlow, they raise
+                `tf.errors.InvalidArgumentError`. Functions that JAX or XLA
+                compiles raise nothing for values: the result is NaN.
         """
         true = class_labels(y_true, "y_true", self.num_classes)
         predicted = self._predicted_classes(ops.convert_to_tensor(y_pred))
         _check_lengths(y_true=true, y_pred=predicted)
         weights = _weights(sample_weight, true)
-        # Out-of-range labels that could not raise; nothing may drop them.
-        weights = ops.where(true < 0, math.nan, weights)
-        cells = ops.segment_sum(
-            weights,
-            ops.maximum(true, 0) * self.num_classes + predicted,
-            self.num_classes**2,
-        )
-        self._confusion.assign_add(
-            ops.reshape(cells, (self.num_classes, self.num_classes))
+        # Wrong values that could not raise; nothing may drop them.
+        is_wrong = (true < 0) | (predicted < 0)
+        cells = true * self.num_classes + predicted
+        self._confusion.add(
+            ops.where(is_wrong, 0, cells),
+            ops.where(is_wrong, math.nan, weights),
         )
 
-    def _predicted_classes(self, y_pred: tf.Tensor) -> tf.Tensor:
+    def _predicted_classes(self, y_pred: Tensor) -> Tensor:
+        """Classes, int32; -1 for values that are wrong but could not raise."""
         shape = y_pred.shape
         if len(shape) == 2 and shape[-1] == self.num_classes:
             return ops.cast(ops.argmax(y_pred, axis=-1), "int32")
         if self.num_classes == 2 and (len(shape) == 1 or shape[1:] == (1,)):
-            scores = ops.reshape(ops.cast(y_pred, "float64"), (-1,))
+            scores = ops.reshape(ops.cast(y_pred, WIDEST_FLOAT), (-1,))
+            classes = ops.cast(scores > self.threshold, "int32")
             if 0 < self.threshold < 1:
+                # NaN is no class; a model that diverged may go on.
+                is_right = ~((scores < 0) | (scores > 1))
                 check_values(
-                    # NaN is no class; a model that diverged may go on.
-                    ~((scores < 0) | (scores > 1)),
+                    is_right,
                     "`y_pred` of a single number must be the probability of "
                     f"class 1 if `threshold` is {self.threshold}; for logits "
                     "pass `threshold=0`.",
                     y_pred,
                 )
-            return ops.cast(scores > self.threshold, "int32")
+                classes = ops.where(is_right, classes, -1)
+            return classes
         raise ValueError(
             f"`y_pred` must have the shape (batch, {self.num_classes}), or "
             "with two classes (batch, 1) or (batch,). "
             f"Received: y_pred of shape {tuple(shape)}."
         )
 
-    def result(self) -> tf.Tensor:
-        confusion = ops.convert_to_tensor(self._confusion)
+    def result(self) -> Tensor:
+        # The formula of the class, but with differences of larger numbers
+        # replaced by sums of others: if nearly all examples are of one class,
+        # such differences would lose most digits of float32.
+        confusion = ops.reshape(
+            self._confusion.as_float(), (self.num_classes, self.num_classes)
+        )
         total = ops.sum(confusion)
-        true, predicted = ops.sum(confusion, axis=1), ops.sum(confusion, axis=0)
-        numerator = ops.trace(confusion) * total - ops.sum(true * predicted)
-        squared = (total**2 - ops.sum(predicted**2)) * (
-            total**2 - ops.sum(true**2)
+        shares = confusion / ops.where(total == 0, 1.0, total)
+        # For each class k, the sums of row k without column k, of column k
+        # without row k, and of all that stands in neither of them.
+        of_row = ops.diagonal(_sums_of_others(ops.transpose(shares)))
+        of_column = ops.diagonal(_sums_of_others(shares))
+        outside = ops.diagonal(
+            _sums_of_others(ops.transpose(_sums_of_others(shares)))
+        )
+        numerator = ops.sum(ops.diagonal(shares) * outside - of_row * of_column)
+        true, predicted = ops.sum(shares, axis=1), ops.sum(shares, axis=0)
+        squared = ops.sum(predicted * _sums_of_others(predicted)) * ops.sum(
+            true * _sums_of_others(true)
         )
         # NaN stays NaN.
         is_constant = squared <= 0
@@ -157,11 +172,36 @@ class MatthewsCorrelation(keras.metrics.Metric):
         }
 
 
-def _weights(sample_weight: npt.ArrayLike | None, true: tf.Tensor) -> tf.Tensor:
-    """A weight for each example, float64."""
+def _sums_of_others(numbers: Tensor) -> Tensor:
+    """Returns, for each entry, the sum of the others along the first axis."""
+    return _sums_before(numbers) + ops.flip(
+        _sums_before(ops.flip(numbers, 0)), 0
+    )
+
+
+def _sums_before(numbers: Tensor) -> Tensor:
+    """Returns, for each entry, the sum of those before it."""
+    # Not `ops.cumsum`: with torch it sums in float32, whatever the dtype.
+    sums = _moved_down(numbers, 1)
+    width = 1
+    while width < numbers.shape[0]:
+        # Sums of up to `width` entries become sums of twice as many.
+        sums = sums + _moved_down(sums, width)
+        width *= 2
+    return sums
+
+
+def _moved_down(numbers: Tensor, by: int) -> Tensor:
+    return ops.concatenate(
+        [ops.zeros_like(numbers[:by]), numbers[:-by]], axis=0
+    )
+
+
+def _weights(sample_weight: npt.ArrayLike | None, true: Tensor) -> Tensor:
+    """A weight for each example, of the widest float dtype."""
     if sample_weight is None:
-        return ops.ones_like(true, "float64")
-    weights = ops.cast(ops.convert_to_tensor(sample_weight), "float64")
+        return ops.ones_like(true, WIDEST_FLOAT)
+    weights = ops.cast(ops.convert_to_tensor(sample_weight), WIDEST_FLOAT)
     shape = tuple(weights.shape)
     if not shape:
         return ops.broadcast_to(weights, ops.shape(true))
@@ -175,7 +215,7 @@ def _weights(sample_weight: npt.ArrayLike | None, true: tf.Tensor) -> tf.Tensor:
     return weights
 
 
-def _check_lengths(**tensors: tf.Tensor) -> None:
+def _check_lengths(**tensors: Tensor) -> None:
     """Checks that tensors of shape `(batch,)` have the same length."""
     (one, other) = tensors
     lengths = [ops.shape(each)[0] for each in tensors.values()]
@@ -184,4 +224,4 @@ def _check_lengths(**tensors: tf.Tensor) -> None:
         if lengths[0] != lengths[1]:
             raise ValueError(f"{rule} Received: {lengths[0]} and {lengths[1]}.")
         return
-    tf.debugging.assert_equal(*lengths, rule)
+    backend.assert_later(ops.equal(*lengths), rule, ops.stack(lengths))

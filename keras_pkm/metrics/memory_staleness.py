@@ -5,15 +5,22 @@ from typing import Any
 import keras
 import numpy as np
 import numpy.typing as npt
-import tensorflow as tf
 from keras import ops
 
+from keras_pkm.metrics.dtypes import INT
+from keras_pkm.metrics.dtypes import WIDEST_FLOAT
+from keras_pkm.metrics.exact_sums import mean
 from keras_pkm.metrics.top1_slots import check_shapes
+from keras_pkm.ops.arguments import plain
 from keras_pkm.ops.arguments import positive_int
-from keras_pkm.ops.replicas import sum_over_replicas
+from keras_pkm.ops.backend import backend
+from keras_pkm.ops.tensors import Tensor
 
 #: The step of slots that were never read.
 NEVER = -1
+#: The largest step that int32 can hold.
+_LARGEST = 2**31 - 1
+_RULE = "`step` must be below 2**31 and larger than that of the last update"
 
 
 @keras.saving.register_keras_serializable("keras_pkm")
@@ -37,7 +44,7 @@ class MemoryStaleness(keras.metrics.Metric):
         num_slots: int. Slots of the memory,
             `keras_pkm.layers.ProductKeyMemory.num_slots`.
         name: str. Defaults to `"memory_staleness"`.
-        dtype: accepted as by other metrics. Steps are int64.
+        dtype: accepted as by other metrics. Steps are integers below 2**31.
 
     Example:
 
@@ -69,58 +76,59 @@ class MemoryStaleness(keras.metrics.Metric):
         return self.add_variable(
             shape,
             initializer=keras.initializers.Constant(NEVER),
-            dtype="int64",
+            dtype=INT,
             # All replicas have the same: `update_state` sums their reads.
             aggregation="only_first_replica",
             name=name,
         )
 
     def update_state(
-        self, top1_reads: npt.ArrayLike, step: int | tf.Tensor
+        self, top1_reads: npt.ArrayLike, step: int | Tensor
     ) -> None:
         """Adds the reads of one checkpoint.
 
         Args:
             top1_reads: int tensor of shape `(num_slots,)`: how often each slot
                 was a head's best slot, `MemoryUsage.counts["top1"]`.
-            step: int or scalar int tensor, not negative. The checkpoint's
-                step, larger than those of earlier updates.
+            step: int or scalar int tensor, not negative and below 2**31. The
+                checkpoint's step, larger than those of earlier updates.
 
         Raises:
-            ValueError: the step is not larger than the last one, or
-                `top1_reads` has another shape. In a graph the former is a
-                `tf.errors.InvalidArgumentError`.
+            ValueError: the step is not larger than the last one, or too large;
+                or `top1_reads` has another shape. In a graph of TensorFlow the
+                former is a `tf.errors.InvalidArgumentError`. Functions that
+                JAX or XLA compiles raise nothing for it: the update is
+                ignored.
         """
-        reads = ops.cast(top1_reads, "int64")
+        is_read = _is_positive(top1_reads)
         check_shapes(
             "`top1_reads` must have the shape (num_slots,).",
             (self.num_slots,),
-            reads.shape,
+            is_read.shape,
         )
-        step = tf.cast(step, "int64")
         newest = ops.convert_to_tensor(self._newest)
-        if tf.executing_eagerly() and step <= newest:
+        received = _as_tensor(step)
+        new = ops.cast(received, INT)
+        is_right = (received <= _LARGEST) & (new > newest)
+        if not backend.is_known(is_right):
+            backend.assert_later(is_right, f"{_RULE}.", received)
+        elif not is_right:
             raise ValueError(
-                "`step` must be larger than that of the last update, which "
-                f"was {int(newest)}. Received: step={int(step)}."
+                f"{_RULE}, which was {int(newest)}. "
+                f"Received: step={int(received)}."
             )
-        check = tf.debugging.assert_less(
-            newest, step, "`step` must be larger than that of the last update."
-        )
-        reads = sum_over_replicas(reads)
-        with tf.control_dependencies([] if check is None else [check]):
-            # Maxima, because XLA drops the check.
-            self._last.assign(
-                ops.maximum(ops.where(reads > 0, step, NEVER), self._last)
-            )
-            self._newest.assign(ops.maximum(step, newest))
+        is_read = backend.sum_over_replicas(ops.cast(is_read, INT)) > 0
+        # A wrong step that could not raise changes nothing.
+        last = ops.convert_to_tensor(self._last)
+        self._last.assign(ops.where(is_read & is_right, new, last))
+        self._newest.assign(ops.where(is_right, new, newest))
 
     @property
     def last_steps(self) -> np.ndarray:
         """int64 array of shape `(num_slots,)`, -1 for slots never read."""
-        return np.array(self._last)
+        return np.array(ops.convert_to_numpy(self._last), "int64")
 
-    def result(self) -> dict[str, tf.Tensor]:
+    def result(self) -> dict[str, Tensor]:
         last = ops.convert_to_tensor(self._last)
         is_never = last == NEVER
         is_fresh = (last == self._newest) & ~is_never
@@ -132,11 +140,24 @@ class MemoryStaleness(keras.metrics.Metric):
 
     def reset_state(self) -> None:
         for variable in (self._last, self._newest):
-            variable.assign(ops.full(variable.shape, NEVER, "int64"))
+            variable.assign(ops.full(variable.shape, NEVER, INT))
 
     def get_config(self) -> dict[str, Any]:
         return {"num_slots": self.num_slots, "name": self.name}
 
 
-def _share(slots: tf.Tensor) -> tf.Tensor:
-    return ops.mean(ops.cast(slots, "float64"))
+def _is_positive(counts: Any) -> Tensor:
+    # Arrays are compared before they become tensors, which may be of 32 bits.
+    numbers = counts if ops.is_tensor(counts) else np.asarray(counts)
+    return ops.convert_to_tensor(numbers > 0)
+
+
+def _as_tensor(step: int | Tensor) -> Tensor:
+    number = plain(step)
+    if isinstance(number, int) and number > _LARGEST:
+        raise ValueError(f"`step` must be below 2**31. Received: step={step}.")
+    return ops.convert_to_tensor(number)
+
+
+def _share(slots: Tensor) -> Tensor:
+    return mean(ops.cast(slots, WIDEST_FLOAT))

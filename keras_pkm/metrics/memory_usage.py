@@ -1,17 +1,20 @@
 """How much of a memory is used, and how evenly."""
 
-import math
 from typing import Any
 
 import keras
 import numpy as np
 import numpy.typing as npt
-import tensorflow as tf
 from keras import ops
 
+from keras_pkm.metrics.dtypes import WIDEST_FLOAT
+from keras_pkm.metrics.exact_sums import ExactCounts
+from keras_pkm.metrics.exact_sums import FloatSums
+from keras_pkm.metrics.exact_sums import mean
 from keras_pkm.metrics.top1_slots import flatten_access
 from keras_pkm.metrics.top1_slots import top1_slots
 from keras_pkm.ops.arguments import positive_int
+from keras_pkm.ops.tensors import Tensor
 
 
 @keras.saving.register_keras_serializable("keras_pkm")
@@ -34,8 +37,10 @@ class MemoryUsage(keras.metrics.Metric):
       there are fewer than five top-1 reads a slot, state the number beside
       the figures.
 
-    Counts are exact integers of any size; weights are summed in float64. Under
-    `tf.distribute` the counts of all replicas are summed.
+    Figures are float64, and on JAX float32; `counts` and `totals` are exact
+    integers, up to 2**51. The weights of a batch are summed in the dtype of the
+    figures, and over batches with twice its precision. Under `tf.distribute`
+    the counts of all replicas are summed.
 
     Args:
         num_slots: int. Slots of the memory,
@@ -68,15 +73,10 @@ class MemoryUsage(keras.metrics.Metric):
     ):
         super().__init__(name=name, dtype=dtype)
         self.num_slots = positive_int("num_slots", num_slots)
-        self._reads = self._counter("reads", "int64")
-        self._top1 = self._counter("top1", "int64")
-        self._top1_of_token = self._counter("top1_of_token", "int64")
-        self._weights = self._counter("weights", "float64")
-
-    def _counter(self, name: str, dtype: str) -> keras.Variable:
-        return self.add_variable(
-            (self.num_slots,), initializer="zeros", dtype=dtype, name=name
-        )
+        self._reads = ExactCounts(self, self.num_slots, "reads")
+        self._top1 = ExactCounts(self, self.num_slots, "top1")
+        self._top1_of_token = ExactCounts(self, self.num_slots, "top1_of_token")
+        self._weights = FloatSums(self, self.num_slots, "weights")
 
     def update_state(
         self,
@@ -95,27 +95,17 @@ class MemoryUsage(keras.metrics.Metric):
         read, shares, counted = flatten_access(slots, weights, padding_mask)
         heads, top_k = read.shape[-2:]
         per_head = ops.repeat(counted, heads)
+        per_read = ops.repeat(per_head, top_k)
 
-        self._add(self._reads, read, ops.repeat(per_head, top_k))
-        self._add(
-            self._weights,
-            read,
-            ops.reshape(shares, (-1,))
-            * ops.cast(ops.repeat(per_head, top_k), "float64"),
+        self._reads.add(read, per_read)
+        self._weights.add(
+            read, ops.reshape(shares, (-1,)) * ops.cast(per_read, WIDEST_FLOAT)
         )
-        self._add(self._top1, top1_slots(read, shares), per_head)
+        self._top1.add(top1_slots(read, shares), per_head)
         flat = (-1, heads * top_k)
-        self._add(
-            self._top1_of_token,
+        self._top1_of_token.add(
             top1_slots(ops.reshape(read, flat), ops.reshape(shares, flat)),
             counted,
-        )
-
-    def _add(
-        self, counter: keras.Variable, slots: tf.Tensor, amounts: tf.Tensor
-    ) -> None:
-        counter.assign_add(
-            ops.segment_sum(amounts, ops.reshape(slots, (-1,)), self.num_slots)
         )
 
     @property
@@ -126,33 +116,50 @@ class MemoryUsage(keras.metrics.Metric):
         (all int64), and `"weights"` is w' (float64).
         """
         return {
-            "reads": np.array(self._reads),
-            "top1": np.array(self._top1),
-            "top1_of_token": np.array(self._top1_of_token),
-            "weights": np.array(self._weights),
+            "reads": self._reads.totals,
+            "top1": self._top1.totals,
+            "top1_of_token": self._top1_of_token.totals,
+            "weights": self._weights.totals,
         }
 
-    def result(self) -> dict[str, tf.Tensor]:
+    @property
+    def totals(self) -> dict[str, int]:
+        """`top1_reads` of the result, exact."""
+        return {"top1_reads": int(self._top1.totals.sum())}
+
+    def result(self) -> dict[str, Tensor]:
+        reads, top1, top1_of_token, weights = (
+            sums.as_float()
+            for sums in (
+                self._reads,
+                self._top1,
+                self._top1_of_token,
+                self._weights,
+            )
+        )
         return {
-            "mu": _share_used(self._reads),
-            "top1_mu": _share_used(self._top1),
-            "top1_token_mu": _share_used(self._top1_of_token),
-            "kl_u": self._divergence_from_uniform(self._reads),
-            "kl_w": self._divergence_from_uniform(self._weights),
-            "top1_reads": ops.sum(self._top1),
+            "mu": _share_used(reads),
+            "top1_mu": _share_used(top1),
+            "top1_token_mu": _share_used(top1_of_token),
+            "kl_u": _divergence_from_uniform(reads),
+            "kl_w": _divergence_from_uniform(weights),
+            "top1_reads": ops.sum(top1),
         }
-
-    def _divergence_from_uniform(self, amounts: keras.Variable) -> tf.Tensor:
-        """`ln(slots) + Σ p ln p`, or 0 if nothing has been counted yet."""
-        amounts = ops.cast(amounts, "float64")
-        total = ops.sum(amounts)
-        p = amounts / ops.where(total > 0, total, 1.0)
-        entropy = -ops.sum(p * ops.log(ops.where(p > 0, p, 1.0)))
-        return ops.where(total > 0, math.log(self.num_slots) - entropy, 0.0)
 
     def get_config(self) -> dict[str, Any]:
         return {"num_slots": self.num_slots, "name": self.name}
 
 
-def _share_used(counts: keras.Variable) -> tf.Tensor:
-    return ops.mean(ops.cast(ops.convert_to_tensor(counts) > 0, "float64"))
+def _share_used(counts: Tensor) -> Tensor:
+    return mean(ops.cast(counts > 0, WIDEST_FLOAT))
+
+
+def _divergence_from_uniform(amounts: Tensor) -> Tensor:
+    """`ln(slots) + Σ p ln p`, or 0 if nothing has been counted yet.
+
+    It is computed as the mean of r ln r, with r = p slots. The difference of
+    two larger numbers would lose digits, of which float32 has few.
+    """
+    even = mean(amounts)
+    ratios = amounts / ops.where(even > 0, even, 1.0)
+    return mean(ratios * ops.log(ops.where(ratios > 0, ratios, 1.0)))

@@ -3,15 +3,18 @@
 from typing import Any
 
 import numpy.typing as npt
-import tensorflow as tf
 from keras import ops
+
+from keras_pkm.metrics.dtypes import INT
+from keras_pkm.metrics.dtypes import WIDEST_FLOAT
+from keras_pkm.ops.tensors import Tensor
 
 
 def flatten_access(
     slots: npt.ArrayLike,
     weights: npt.ArrayLike,
     padding_mask: npt.ArrayLike | None = None,
-) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+) -> tuple[Tensor, Tensor, Tensor]:
     """Returns an access with one row a token, and which rows are not padding.
 
     Args:
@@ -20,9 +23,9 @@ def flatten_access(
         padding_mask: optional bool or int tensor of shape `(...)`.
 
     Returns:
-        Slots (int32) and weights (float64) of shape
-        `(tokens, num_heads, top_k)`, and an int64 tensor of shape `(tokens,)`,
-        0 at padding and 1 elsewhere.
+        Slots (int32) and weights (of the widest float dtype) of shape
+        `(tokens, num_heads, top_k)`, and a tensor of dtype `INT` and shape
+        `(tokens,)`, 0 at padding and 1 elsewhere.
 
     Raises:
         ValueError: the shapes do not fit.
@@ -42,10 +45,10 @@ def flatten_access(
     heads, top_k = all_slots.shape[-2:]
     flat_slots = ops.reshape(all_slots, (-1, heads, top_k))
     flat_weights = ops.reshape(
-        ops.cast(all_weights, "float64"), (-1, heads, top_k)
+        ops.cast(all_weights, WIDEST_FLOAT), (-1, heads, top_k)
     )
     if padding_mask is None:
-        counted = ops.ones((ops.shape(flat_slots)[0],), "int64")
+        counted = ops.ones((ops.shape(flat_slots)[0],), INT)
     else:
         mask = ops.convert_to_tensor(padding_mask)
         check_shapes(
@@ -54,7 +57,7 @@ def flatten_access(
             all_slots.shape[:-2],
             mask.shape,
         )
-        counted = ops.cast(ops.cast(ops.reshape(mask, (-1,)), "bool"), "int64")
+        counted = ops.cast(ops.cast(ops.reshape(mask, (-1,)), "bool"), INT)
     return flat_slots, flat_weights, counted
 
 
@@ -79,7 +82,7 @@ def check_shapes(rule: str, expected: Any, received: Any) -> None:
     )
 
 
-def top1_slots(slots: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
+def top1_slots(slots: Tensor, weights: Tensor) -> Tensor:
     """Returns the slot with the largest weight along the last axis."""
     best = ops.expand_dims(ops.argmax(weights, axis=-1), -1)
     return ops.squeeze(ops.take_along_axis(slots, best, axis=-1), -1)

@@ -27,7 +27,7 @@ def memory_usage_cells(figures: dict[str, float], num_slots: int) -> list[str]:
         f"{100 * figures['top1_token_mu']:.1f}",
         f"{figures['kl_u']:.2f}",
         f"{figures['kl_w']:.2f}",
-        f"{figures['top1_reads']:,}",
+        f"{figures['top1_reads']:,.0f}",
     ]
 
 
@@ -55,7 +55,7 @@ def format_memory_usage(
     >>> metric = keras_pkm.metrics.MemoryUsage(num_slots=4)
     >>> slots = [[[0, 1]], [[0, 3]]]
     >>> metric.update_state(slots, [[[0.75, 0.25]], [[0.5, 0.5]]])
-    >>> usage = {2: {k: v.numpy().item() for k, v in metric.result().items()}}
+    >>> usage = {2: {k: float(v) for k, v in metric.result().items()}}
     >>> keras_pkm.metrics.format_memory_usage(usage, num_slots=4)[3]
     '| 2 | 4 | 75.0 | 25.0 | 25.0 | 0.35 | 0.49 | 2 |'
     """

@@ -12,7 +12,7 @@ from keras_pkm.models.families import KINDS
 from keras_pkm.models.families import backbone_class
 from keras_pkm.models.families import task_class
 from keras_pkm.models.memory_backbone import MemoryBackbone
-from keras_pkm.ops.replicas import strategy_of
+from keras_pkm.ops.backend import backend
 
 
 def add_memory(
@@ -110,7 +110,7 @@ def add_memory(
         }
         model = model.plain_backbone
     # The new weights belong to the strategy of the others.
-    with strategy_of(model).scope():
+    with backend.strategy_of(model).scope():
         return backbone_class(type(model))(
             model, memory_layers, memory, memory_block, **computed
         )
@@ -120,7 +120,7 @@ def _around(
     backbone: keras_hub.models.Backbone, plain: keras_hub.models.Task
 ) -> keras_hub.models.Task:
     """A task like a plain one, with its head, around another backbone."""
-    with strategy_of(plain).scope():
+    with backend.strategy_of(plain).scope():
         task = task_class(type(plain)).from_config(
             {
                 **plain.get_config(),

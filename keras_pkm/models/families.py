@@ -15,7 +15,7 @@ import keras_hub
 from keras_pkm.models.architecture import set_epsilon
 from keras_pkm.models.memory_backbone import MemoryBackbone
 from keras_pkm.models.question_answerer import QuestionAnswerer
-from keras_pkm.trainers.distributed_training import DistributedTraining
+from keras_pkm.trainers.task_training import TaskTraining
 
 #: The families whose blocks can have memories.
 FAMILIES: tuple[type[keras_hub.models.Backbone], ...] = (
@@ -76,7 +76,7 @@ class _MemoryTask(type):
         return subclass is cls.plain_cls or super().__subclasscheck__(subclass)
 
 
-class _CheckpointsEpsilon(DistributedTraining):
+class _CheckpointsEpsilon(TaskTraining):
     """Masked-LM tasks, whose head has the epsilon of the backbone, if any.
 
     KerasHub always gives the layer norm of the head 1e-5.
@@ -127,12 +127,12 @@ def task_class(plain_cls: Any) -> type[keras_hub.models.Task]:
         "backbone_cls": backbone_class(plain_cls.backbone_cls),
     }
     bases: tuple[type, ...]
-    if issubclass(plain_cls, DistributedTraining):
+    if issubclass(plain_cls, TaskTraining):
         bases = (plain_cls,)
     elif issubclass(plain_cls, keras_hub.models.MaskedLM):
         bases = (_CheckpointsEpsilon, plain_cls)
     else:
-        bases = (DistributedTraining, plain_cls)
+        bases = (TaskTraining, plain_cls)
     return _make(_MemoryTask, plain_cls, bases, members)
 
 

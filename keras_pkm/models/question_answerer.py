@@ -14,11 +14,11 @@ from keras_pkm.models.question_answerer_preprocessor import (
 from keras_pkm.models.question_answerer_preprocessor import (
     RobertaQuestionAnswererPreprocessor,
 )
-from keras_pkm.trainers.distributed_training import DistributedTraining
+from keras_pkm.trainers.task_training import TaskTraining
 
 
 @keras.saving.register_keras_serializable("keras_pkm")
-class QuestionAnswerer(DistributedTraining, keras_hub.models.Task):
+class QuestionAnswerer(TaskTraining, keras_hub.models.Task):
     """Finds the first and the last token of an answer, as for SQuAD 1.1.
 
     A dense layer gives each token two logits: one for being the answer's first

@@ -1,54 +1,43 @@
 """Weighted sum of table rows with a bounded-memory, row-sparse gradient."""
 
-import functools
-from collections.abc import Callable
 from typing import Any
 
-import keras
-import tensorflow as tf
-
-from keras_pkm.ops import cpu_reads
-from keras_pkm.ops import stock_reads
-from keras_pkm.ops.implementation import choose_implementation
-from keras_pkm.ops.implementation import use_cpu_kernels
-from keras_pkm.ops.portable_reads import PortableRead
-from keras_pkm.ops.portable_reads import current_read
-from keras_pkm.ops.replicas import local_component
-from keras_pkm.ops.sorted_rows import merge_rows
-from keras_pkm.ops.stock_gradient import in_forward_mode
-from keras_pkm.ops.stock_gradient import with_gradient_of
-from keras_pkm.ops.xla import is_compiled_by_xla
-from keras_pkm.ops.xla import refuse_xla
+from keras_pkm.ops.backend import backend
+from keras_pkm.ops.tensors import Tensor
 
 
 def embedding_bag(
-    table: keras.Variable | tf.Variable | tf.Tensor,
-    slots: tf.Tensor,
-    weights: tf.Tensor,
+    table: Any,
+    slots: Tensor,
+    weights: Tensor,
     implementation: str = "auto",
-) -> tf.Tensor:
+) -> Tensor:
     """Computes `sum_j weights[t, j] * table[slots[t, j]]` for every token t.
 
-    `tf.gather` followed by a product would keep `tokens * reads * width` floats
+    A gather followed by a product would keep `tokens * reads * width` floats
     for the backward pass. This function keeps only `slots` and `weights`, and
-    reads the rows again. The gradient of the table is deduplicated:
-    `tf.IndexedSlices` with one entry for each row that was read. Neither pass
-    reads the whole table. Rows are gathered for a block of tokens at a time:
-    8 MiB, or 256 MiB on GPUs. Second derivatives, and `tf.autodiff`'s forward
-    mode, are right, too, but keep `tokens * reads * width` floats.
+    reads the rows again, never all of them at a time. The gradient of the table
+    has one entry for each row that was read: it is `tf.IndexedSlices`, or on
+    torch a sparse tensor. On JAX, whose gradients are arrays, it is dense.
+
+    On TensorFlow second derivatives, and the forward mode of `tf.autodiff`, are
+    right, too, but keep `tokens * reads * width` floats. On torch there are
+    neither; on JAX there is no forward mode. Both raise errors then.
 
     Args:
         table: float32 variable of shape `(num_slots, width)`: a
-            `keras.Variable` created with `autocast=False`, or a
-            `tf.Variable`; inside `tf.distribute` its component on the current
-            replica is read. A plain tensor works too, with a dense gradient.
+            `keras.Variable` created with `autocast=False`, or one of the
+            backend; inside `tf.distribute` its component on the current
+            replica is read. A plain tensor works too; on TensorFlow its
+            gradient is dense.
         slots: int32 tensor of shape `(tokens, reads)`.
         weights: float tensor of shape `(tokens, reads)`.
         implementation: `"fastest"`, `"portable"` or `"auto"`. The fastest
             implementation needs this package's gradients, and uses XLA on
             CPUs. The portable one consists of TensorFlow's own operations.
             Defaults to `"auto"`: the portable one unless
-            `keras_pkm.ops.use_implementation` chooses the other.
+            `keras_pkm.ops.use_implementation` chooses the other. JAX and torch
+            have a single implementation.
 
     Returns:
         float32 tensor of shape `(tokens, width)`.
@@ -56,102 +45,10 @@ def embedding_bag(
     Example:
 
     >>> table = keras.Variable(np.eye(3, dtype="float32"))
-    >>> slots = tf.constant([[0, 2], [1, 1]])
-    >>> weights = tf.constant([[0.25, 0.75], [0.5, 0.5]])
+    >>> slots = np.array([[0, 2], [1, 1]])
+    >>> weights = np.array([[0.25, 0.75], [0.5, 0.5]])
     >>> keras_pkm.ops.embedding_bag(table, slots, weights).numpy()
     array([[0.25, 0.  , 0.75],
            [0.  , 1.  , 0.  ]], dtype=float32)
     """
-    slots = tf.convert_to_tensor(slots)
-    weights = tf.cast(weights, "float32")
-    table = local_component(table)
-    exported = current_read()
-    if exported is None:
-        # Gradient tapes do not see the raw reads below. Gathering zero rows
-        # through the variable makes every active tape watch it, if it is
-        # trainable.
-        no_rows = tf.gather(table, tf.zeros([0], "int32"))
-        is_plain = not isinstance(table, tf.Variable)
-        if is_plain or in_forward_mode(no_rows, weights):
-            exported = PortableRead(tf.gather, training=True)
-    if exported is not None:
-        return _read_with_stock_gradients(exported, table, slots, weights)
-
-    implementation = choose_implementation(implementation)
-
-    def kernels(
-        _: tf.Tensor, slots: tf.Tensor, weights: tf.Tensor, upstream: tf.Tensor
-    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        reads = cpu_reads if use_cpu_kernels(implementation) else stock_reads
-        # The closure's handle is the same resource as the argument, which would
-        # put a dead placeholder into SavedModels.
-        of_weights = reads.weights_gradient(
-            tf.stop_gradient(table.handle), table.shape, slots, upstream
-        )
-        of_table = reads.table_gradient(table.shape, slots, weights, upstream)
-        return of_table.indices, of_table.values, of_weights
-
-    # The table is passed as its resource handle. Naming it in grad_fn's
-    # `variables=` would make TensorFlow read all of it as a tensor.
-    @tf.custom_gradient
-    def read(
-        handle: tf.Tensor, slots: tf.Tensor, weights: tf.Tensor
-    ) -> tuple[tf.Tensor, Callable[..., Any]]:
-        def gradient(
-            upstream: tf.Tensor,
-        ) -> tuple[tf.IndexedSlices, None, tf.Tensor]:
-            refuse_xla("The gradient of memory values")
-            backward = with_gradient_of(_stock_gradients, kernels)
-            rows, values, of_weights = backward(
-                table.handle, slots, weights, tf.convert_to_tensor(upstream)
-            )
-            shape = tf.constant(list(table.shape))
-            return tf.IndexedSlices(values, rows, shape), None, of_weights
-
-        reads = cpu_reads if use_cpu_kernels(implementation) else stock_reads
-        # Otherwise tapes would record this computation and keep its rows. XLA,
-        # under which there is no gradient, cannot stop that of a handle.
-        constant = tf.stop_gradient(weights)
-        if not is_compiled_by_xla():
-            handle = tf.stop_gradient(handle)
-        outputs = reads.weighted_sum(handle, table.shape, slots, constant)
-        return outputs, gradient
-
-    outputs = read(table.handle, slots, weights)
-    return tf.ensure_shape(outputs, (slots.shape[0], table.shape[1]))
-
-
-def _stock_gradients(
-    handle: tf.Tensor, slots: tf.Tensor, weights: tf.Tensor, upstream: tf.Tensor
-) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """The rows read, ascending, and the gradients of these and of weights."""
-    rows = tf.raw_ops.ResourceGather(
-        resource=handle, indices=slots, dtype=tf.float32
-    )
-    of_weights = tf.einsum("tw,tjw->tj", upstream, rows)
-    of_reads = tf.einsum("tj,tw->tjw", weights, upstream)
-    of_rows, rows = merge_rows(
-        tf.IndexedSlices(
-            tf.reshape(of_reads, (-1, upstream.shape[1])),
-            tf.reshape(slots, [-1]),
-        )
-    )
-    return rows, of_rows, of_weights
-
-
-def _read_with_stock_gradients(
-    exported: PortableRead,
-    table: tf.Variable | tf.Tensor,
-    slots: tf.Tensor,
-    weights: tf.Tensor,
-) -> tf.Tensor:
-    if exported.training:
-        rows = exported.read_rows(table, slots)
-        return tf.einsum("tj,tjw->tw", weights, rows)
-    outputs = stock_reads.weighted_sum_of(
-        functools.partial(exported.read_rows, table),
-        table.shape[1],
-        slots,
-        weights,
-    )
-    return tf.ensure_shape(outputs, (slots.shape[0], table.shape[1]))
+    return backend.embedding_bag(table, slots, weights, implementation)

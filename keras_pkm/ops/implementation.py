@@ -4,11 +4,6 @@ import contextlib
 import contextvars
 from collections.abc import Iterator
 
-import tensorflow as tf
-from tensorflow.python.framework import op_callbacks
-
-from keras_pkm.ops.portable_reads import current_read
-
 IMPLEMENTATIONS = ("auto", "fastest", "portable")
 _default: contextvars.ContextVar[str] = contextvars.ContextVar(
     "implementation", default="auto"
@@ -82,28 +77,3 @@ def choose_implementation(name: str, training: bool | None = None) -> str:
     if name == "auto":
         name = "fastest" if training else "portable"
     return name
-
-
-def use_cpu_kernels(implementation: str) -> bool:
-    """Whether to use the CPU kernels rather than TensorFlow's operations.
-
-    The CPU kernels are made of XLA kernels and products with sparse matrices
-    (benchmarks/README.md has the figures). GPUs use TensorFlow's own
-    operations: nothing else was measured there. So does eager code, since XLA
-    would compile again for every number of tokens. So do graphs that are traced
-    while `tf.debugging` checks numbers or dumps tensors: what it adds to each
-    operation, XLA does not have.
-
-    Args:
-        implementation: The result of `choose_implementation`.
-    """
-    if implementation == "portable" or current_read() is not None:
-        return False
-    if tf.executing_eagerly() or op_callbacks.should_invoke_op_callbacks():
-        return False
-    return not has_gpu()
-
-
-def has_gpu() -> bool:
-    """Whether TensorFlow may place operations on a GPU."""
-    return bool(tf.config.get_visible_devices("GPU"))

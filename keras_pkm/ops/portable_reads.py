@@ -1,41 +1,16 @@
 """Reads in graphs that run, and train, without this package."""
 
 import contextlib
-import contextvars
-import dataclasses
 from collections.abc import Callable
-from collections.abc import Iterator
-from typing import TypeAlias
 
-import tensorflow as tf
-
-# Takes a value table and slots.
-_ReadRows: TypeAlias = Callable[[tf.Variable, tf.Tensor], tf.Tensor]
+from keras_pkm.ops.tensorflow_only import require_tensorflow
+from keras_pkm.ops.tensors import Tensor
 
 
-@dataclasses.dataclass(frozen=True)
-class PortableRead:
-    """How value tables are read in an exported graph.
-
-    Attributes:
-        read_rows: function of a value table and int32 slots that returns their
-            rows, as float32.
-        training: bool. Whether the graph will be trained.
-    """
-
-    read_rows: _ReadRows
-    training: bool
-
-
-_current: contextvars.ContextVar[PortableRead | None] = contextvars.ContextVar(
-    "portable_read", default=None
-)
-
-
-@contextlib.contextmanager
 def portable_reads(
-    read_rows: _ReadRows = tf.gather, training: bool = False
-) -> Iterator[None]:
+    read_rows: Callable[[Tensor, Tensor], Tensor] | None = None,
+    training: bool = False,
+) -> contextlib.AbstractContextManager[None]:
     """Makes graphs that are traced within this context run anywhere.
 
     Such graphs contain TensorFlow's own operations with TensorFlow's own
@@ -51,6 +26,9 @@ def portable_reads(
             are read in blocks of tokens, which needs little memory, and the
             gradient of a table is dense. Defaults to `False`.
 
+    Raises:
+        RuntimeError: Keras uses another backend than TensorFlow.
+
     Example:
 
     >>> table = tf.Variable([[1.0], [2.0]])
@@ -61,13 +39,7 @@ def portable_reads(
     ...     read(tf.constant([[0, 1]]), tf.constant([[0.5, 0.5]])).numpy()
     array([[1.5]], dtype=float32)
     """
-    token = _current.set(PortableRead(read_rows, training))
-    try:
-        yield
-    finally:
-        _current.reset(token)
+    require_tensorflow("`keras_pkm.ops.portable_reads`")
+    from keras_pkm.ops.tensorflow import portable_reads as on_tensorflow
 
-
-def current_read() -> PortableRead | None:
-    """Returns the setting of `portable_reads`, or `None` outside of it."""
-    return _current.get()
+    return on_tensorflow.portable_reads(read_rows, training)

@@ -3,23 +3,19 @@
 import functools
 import itertools
 
-import keras
-import tensorflow as tf
 from keras import ops
 
 from keras_pkm.ops.arguments import positive_int
-from keras_pkm.ops.implementation import choose_implementation
-from keras_pkm.ops.implementation import use_cpu_kernels
-from keras_pkm.ops.sparse_score_gradient import with_sparse_gradient
-from keras_pkm.ops.stock_gradient import in_forward_mode
+from keras_pkm.ops.backend import backend
+from keras_pkm.ops.tensors import Tensor
 
 
 def product_key_search(
-    queries: tf.Tensor,
-    sub_keys: keras.Variable | tf.Tensor,
+    queries: Tensor,
+    sub_keys: Tensor,
     top_k: int,
     implementation: str = "auto",
-) -> tuple[tf.Tensor, tf.Tensor]:
+) -> tuple[Tensor, Tensor]:
     """Finds the `top_k` best of the `n * n` product keys of each head.
 
     Slot `i * n + j` has the key `(sub_keys[h, 0, i], sub_keys[h, 1, j])`; its
@@ -30,7 +26,8 @@ def product_key_search(
     The best slots are among the pairs of the `top_k` best sub-keys of each
     half, so that `2 n` dot products rank `n * n` slots. Of these `top_k²`
     pairs only those that can be among the `top_k` best are scored. The result
-    is exact, including ties: the first candidate, row-major, wins.
+    is exact, including ties: the first candidate, row-major, wins. (On torch,
+    any of those that tie.)
 
     Everything is computed in float32, whatever the dtypes of the arguments:
     half precision would make most scores tie.
@@ -62,17 +59,14 @@ def product_key_search(
     top_k = positive_int("top_k", top_k)
     queries = ops.cast(queries, "float32")
     sub_keys = ops.cast(sub_keys, "float32")
-    search = functools.partial(stock_search, top_k)
-    cpu = use_cpu_kernels(choose_implementation(implementation))
-    if cpu and not in_forward_mode(queries, sub_keys):
-        return with_sparse_gradient(search, queries, sub_keys)
-    return search(queries, sub_keys)
+    find = functools.partial(stock_search, top_k)
+    return backend.search(find, queries, sub_keys, implementation)
 
 
 def stock_search(
-    top_k: int, queries: tf.Tensor, sub_keys: tf.Tensor
-) -> tuple[tf.Tensor, tf.Tensor]:
-    """Like `product_key_search`, with the gradients that TensorFlow derives."""
+    top_k: int, queries: Tensor, sub_keys: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Like `product_key_search`, with the backend's own gradients."""
     num_heads, _, num_sub_keys, half = sub_keys.shape
     queries = ops.reshape(queries, (-1, num_heads, 2, half))
     # Heads first: matrix products then need no transposition.
@@ -89,9 +83,7 @@ def stock_search(
     return ops.transpose(slots, (1, 0, 2)), ops.transpose(scores, (1, 0, 2))
 
 
-def _sums_of_undominated(
-    first: tf.Tensor, second: tf.Tensor, top_k: int
-) -> tf.Tensor:
+def _sums_of_undominated(first: Tensor, second: Tensor, top_k: int) -> Tensor:
     """Sums of all pairs of ranks that can be among the `top_k` best pairs.
 
     Every pair `(a', b')` with `a' <= a` and `b' <= b` scores at least as much

@@ -5,5 +5,7 @@ from typing import TypeAlias
 
 #: A tensor of Keras' backend, or one of `keras.KerasTensor`.
 Tensor: TypeAlias = Any
+#: The gradient of a variable: a tensor, or rows of one for a table.
+Gradient: TypeAlias = Any
 #: The slots and the weights of a read.
 MemoryAccess: TypeAlias = tuple[Tensor, Tensor]

@@ -4,10 +4,6 @@ from collections.abc import Sequence
 
 import keras
 import numpy as np
-import tensorflow as tf
-
-from keras_pkm.optimizers.row_sparse import Gradient
-from keras_pkm.optimizers.row_update import replica_component
 
 
 def assign_chosen_slots(
@@ -45,22 +41,3 @@ def assign_chosen_slots(
     mask = np.zeros(num_slots, "bool")
     mask[slots.astype("int64")] = True
     chosen.assign(mask)
-
-
-def keep_chosen(gradient: Gradient, chosen: keras.Variable | None) -> Gradient:
-    """Sets the rows of a gradient that are not chosen to zero.
-
-    The update treats a row whose gradient is zero as one that was not read.
-
-    Args:
-        gradient: A table's gradient as slices, with each row at most once.
-        chosen: A mask of the table's slots; `None` if all rows are trained.
-    """
-    if chosen is None:
-        return gradient
-    kept = tf.gather(replica_component(chosen.value), gradient.indices)
-    return tf.IndexedSlices(
-        tf.where(kept[:, None], gradient.values, 0),
-        gradient.indices,
-        gradient.dense_shape,
-    )

@@ -3,12 +3,12 @@
 from typing import Any
 
 import keras
-import tensorflow as tf
 from keras import ops
 
 from keras_pkm.ops.arguments import finite
 from keras_pkm.ops.arguments import integer
 from keras_pkm.ops.arguments import positive_int
+from keras_pkm.ops.tensors import Tensor
 
 
 @keras.saving.register_keras_serializable("keras_pkm")
@@ -53,7 +53,7 @@ class LinearWarmup(keras.optimizers.schedules.LearningRateSchedule):
         self.peak = finite("peak", peak, least=0)
         self.name = name
 
-    def __call__(self, step: int | tf.Tensor) -> tf.Tensor:
+    def __call__(self, step: int | Tensor) -> Tensor:
         step = ops.cast(step, "float32")
         rise = step / max(self.warmup_steps, 1)
         fall = (self.total_steps - step) / (

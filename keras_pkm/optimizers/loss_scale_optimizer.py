@@ -4,13 +4,14 @@ from collections.abc import Sequence
 from typing import Any
 
 import keras
-import tensorflow as tf
+from keras import ops
 
 from keras_pkm.ops.arguments import finite
 from keras_pkm.ops.arguments import positive_int
-from keras_pkm.ops.replicas import sum_over_replicas
-from keras_pkm.optimizers.row_sparse import Gradient
-from keras_pkm.optimizers.row_sparse import all_finite
+from keras_pkm.ops.backend import backend
+from keras_pkm.ops.tensors import Gradient
+from keras_pkm.ops.tensors import Tensor
+from keras_pkm.optimizers.gradients import all_finite
 
 
 @keras.saving.register_keras_serializable("keras_pkm")
@@ -54,7 +55,9 @@ class LossScaleOptimizer(keras.optimizers.LossScaleOptimizer):
             **kwargs,
         )
 
-    def check_finite(self, grads: Sequence[Gradient | None]) -> tf.Tensor:
+    def check_finite(self, grads: Sequence[Gradient | None]) -> Tensor:
         is_finite = all_finite([grad for grad in grads if grad is not None])
-        failures = sum_over_replicas(tf.cast(~is_finite, "float32"))
-        return tf.equal(failures, 0.0)
+        failures = backend.sum_over_replicas(
+            ops.cast(ops.logical_not(is_finite), "float32")
+        )
+        return ops.equal(failures, 0.0)

@@ -1,21 +1,23 @@
 """Adam with a separate learning rate and a row-sparse rule for memories."""
 
-import functools
 from collections.abc import Callable
 from collections.abc import Sequence
 from typing import Any
 
 import keras
 import numpy as np
-import tensorflow as tf
 from keras import ops
 
 from keras_pkm.ops.arguments import finite
 from keras_pkm.ops.arguments import finite_or_none
 from keras_pkm.ops.arguments import fraction
 from keras_pkm.ops.arguments import one_of
+from keras_pkm.ops.backend import backend
+from keras_pkm.ops.tensors import Gradient
+from keras_pkm.ops.tensors import Tensor
 from keras_pkm.optimizers.chosen_slots import assign_chosen_slots
-from keras_pkm.optimizers.chosen_slots import keep_chosen
+from keras_pkm.optimizers.gradients import all_finite
+from keras_pkm.optimizers.gradients import clip
 from keras_pkm.optimizers.memory_rate import Schedule
 from keras_pkm.optimizers.memory_rate import check_memory_rate
 from keras_pkm.optimizers.memory_rate import check_rate
@@ -24,12 +26,6 @@ from keras_pkm.optimizers.memory_rate import serialize_rate
 from keras_pkm.optimizers.row_rules import RULES
 from keras_pkm.optimizers.row_rules import adam_rule
 from keras_pkm.optimizers.row_rules import sgd_rule
-from keras_pkm.optimizers.row_sparse import Gradient
-from keras_pkm.optimizers.row_sparse import all_finite
-from keras_pkm.optimizers.row_sparse import clip
-from keras_pkm.optimizers.row_sparse import reduce_gradients
-from keras_pkm.optimizers.row_update import replica_component
-from keras_pkm.optimizers.row_update import update_read_rows
 from keras_pkm.optimizers.unsupported import UNSUPPORTED
 from keras_pkm.optimizers.unsupported import refuse
 from keras_pkm.optimizers.variable_groups import NotDecayed
@@ -146,7 +142,6 @@ class PKMAdam(keras.optimizers.Adam):
                 name="memory_learning_rate",
             )
         self._memory_learning_rate = rate
-        self._strategy = tf.distribute.get_strategy()
         self._not_decayed = NotDecayed()
         # By the id of the variable.
         self._decayed: set[int] = set()
@@ -155,7 +150,7 @@ class PKMAdam(keras.optimizers.Adam):
         self._chosen: dict[int, keras.Variable] = {}
 
     @property
-    def memory_learning_rate(self) -> keras.Variable | tf.Tensor:
+    def memory_learning_rate(self) -> keras.Variable | Tensor:
         """The value tables' learning rate at the current step."""
         rate = self._memory_learning_rate
         if (multiple := parse_multiple(rate)) is not None:
@@ -229,6 +224,7 @@ class PKMAdam(keras.optimizers.Adam):
         super().exclude_from_weight_decay(var_list, var_names)
         self._not_decayed = NotDecayed(var_list or (), var_names or ())
 
+    @backend.uncompiled
     def _backend_apply_gradients(
         self, grads: list[Gradient], trainable_variables: list[keras.Variable]
     ) -> None:
@@ -237,78 +233,70 @@ class PKMAdam(keras.optimizers.Adam):
         Keras clips before it sums, so that two devices give another result
         than one. All replicas have the same sums, and so decide alike.
         """
-        grads = reduce_gradients(
+        grads = backend.reduce_gradients(
             grads,
             [id(variable) in self._tables for variable in trainable_variables],
             self.reduction,
         )
         is_finite = all_finite(grads)
-        grads = [
-            keep_chosen(grad, self._chosen.get(id(variable)))
-            for grad, variable in zip(grads, trainable_variables)
-        ]
-        grads = clip(grads, self.clipnorm, self.global_clipnorm, self.clipvalue)
-        tf.__internal__.distribute.interim.maybe_merge_call(
-            functools.partial(self._update_unless_skipped, trainable_variables),
-            self._strategy,
-            is_finite,
-            grads,
-            self.learning_rate,
+        grads = clip(
+            list(map(self._keep_chosen, trainable_variables, grads)),
+            self.clipnorm,
+            self.global_clipnorm,
+            self.clipvalue,
         )
+        backend.update_if(
+            is_finite,
+            self._update,
+            trainable_variables,
+            grads,
+            ops.convert_to_tensor(self.learning_rate),
+            self.variables,
+        )
+        # `apply` counts every call, but a skipped step does not count.
+        skipped = ops.logical_not(is_finite)
+        self._iterations.assign_sub(ops.cast(skipped, self._iterations.dtype))
 
-    def _update_unless_skipped(
-        self,
-        variables: list[keras.Variable],
-        distribution: tf.distribute.Strategy,
-        is_finite: tf.Tensor,
-        grads: list[Gradient],
-        learning_rate: tf.Tensor,
-    ) -> None:
-        def update_all() -> None:
-            for grad, variable in zip(grads, variables):
-                distribution.extended.update(
-                    variable.value,
-                    functools.partial(self._update, id(variable)),
-                    args=(grad, learning_rate),
-                    group=False,
-                )
-
-        def skip() -> None:
-            # `apply` counts every call, but a skipped step does not count.
-            self.iterations.assign_sub(1)
-
-        is_finite = distribution.experimental_local_results(is_finite)[0]
-        tf.cond(is_finite, update_all, skip)
+    def _keep_chosen(
+        self, variable: keras.Variable, gradient: Gradient
+    ) -> Gradient:
+        # The update treats a row whose gradient is zero as not read.
+        chosen = self._chosen.get(id(variable))
+        return (
+            gradient if chosen is None else backend.keep_rows(gradient, chosen)
+        )
 
     def _update(
         self,
-        key: int,
-        variable: tf.Variable,
+        variable: keras.Variable,
+        component: Any,
         gradient: Gradient,
-        learning_rate: tf.Tensor,
+        learning_rate: Tensor,
     ) -> None:
+        key = id(variable)
         if key in self._tables:
-            self._update_table(key, variable, gradient)
+            self._update_table(key, component, gradient)
             return
         if key in self._decayed:
-            rate = tf.cast(learning_rate, variable.dtype)
-            variable.assign_sub(variable * (self.weight_decay * rate))
-        self.update_step(gradient, variable, learning_rate)
+            rate = ops.cast(learning_rate, variable.dtype)
+            component.assign_sub(component * (self.weight_decay * rate))
+        self.update_step(gradient, component, learning_rate)
 
     def _update_table(
-        self, key: int, variable: tf.Variable, gradient: Gradient
+        self, key: int, component: Any, gradient: Gradient
     ) -> None:
         rate = ops.cast(self.memory_learning_rate, "float32")
         if self.memory_rule == "sgd":
-            update_read_rows((variable,), gradient, sgd_rule(rate))
+            backend.update_rows((component,), gradient, sgd_rule(rate))
             return
-        momentums, velocities = (
-            replica_component(moment.value) for moment in self._moments[key]
+        step = ops.cast(self.iterations + 1, "float32")
+        alpha = (
+            rate
+            * ops.sqrt(1 - ops.power(self.beta_2, step))
+            / (1 - ops.power(self.beta_1, step))
         )
-        step = tf.cast(self.iterations + 1, "float32")
-        alpha = rate * tf.sqrt(1 - self.beta_2**step) / (1 - self.beta_1**step)
         rule = adam_rule(alpha, self.beta_1, self.beta_2, self.epsilon)
-        update_read_rows((variable, momentums, velocities), gradient, rule)
+        backend.update_rows((component, *self._moments[key]), gradient, rule)
 
     def get_config(self) -> dict[str, Any]:
         config = super().get_config()

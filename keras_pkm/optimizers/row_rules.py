@@ -2,16 +2,18 @@
 
 from collections.abc import Callable
 
-import tensorflow as tf
+from keras import ops
+
+from keras_pkm.ops.tensors import Tensor
 
 RULES = ("adam", "sgd")
 
 #: Takes gradients and the rows of each table; returns the tables' new rows.
-RowRule = Callable[..., tuple[tf.Tensor, ...]]
+RowRule = Callable[..., tuple[Tensor, ...]]
 
 
 def adam_rule(
-    alpha: tf.Tensor, beta_1: float, beta_2: float, epsilon: float
+    alpha: Tensor, beta_1: float, beta_2: float, epsilon: float
 ) -> RowRule:
     """Returns Adam's rule, for rows of values, momentums and velocities.
 
@@ -23,23 +25,23 @@ def adam_rule(
     """
 
     def update(
-        gradient: tf.Tensor, values: tf.Tensor, m: tf.Tensor, v: tf.Tensor
-    ) -> tuple[tf.Tensor, ...]:
+        gradient: Tensor, values: Tensor, m: Tensor, v: Tensor
+    ) -> tuple[Tensor, ...]:
         m += (gradient - m) * (1 - beta_1)
-        v += (tf.square(gradient) - v) * (1 - beta_2)
-        return values - alpha * m / (tf.sqrt(v) + epsilon), m, v
+        v += (ops.square(gradient) - v) * (1 - beta_2)
+        return values - alpha * m / (ops.sqrt(v) + epsilon), m, v
 
     return update
 
 
-def sgd_rule(rate: tf.Tensor) -> RowRule:
+def sgd_rule(rate: Tensor) -> RowRule:
     """Returns the rule of plain gradient descent, for rows of values alone.
 
     Args:
         rate: The learning rate.
     """
 
-    def update(gradient: tf.Tensor, values: tf.Tensor) -> tuple[tf.Tensor, ...]:
+    def update(gradient: Tensor, values: Tensor) -> tuple[Tensor, ...]:
         return (values - rate * gradient,)
 
     return update

@@ -2,6 +2,7 @@
 
 import dataclasses
 import logging
+import math
 import re
 from collections.abc import Sequence
 
@@ -65,7 +66,7 @@ def group_variables(
             group = "not decayed"
         groups[group].append(variable)
     sizes = {
-        group: f"{sum(v.shape.num_elements() for v in members):,}"
+        group: f"{sum(math.prod(v.shape) for v in members):,}"
         for group, members in groups.items()
     }
     logger.info(

@@ -1,22 +1,26 @@
 """Fits the queries of new memories to the inputs that they will get."""
 
 from typing import Any
+from typing import TypeAlias
 
 import keras
 import keras_hub
 import numpy as np
-import tensorflow as tf
+from keras import ops
 
 from keras_pkm.layers.masked_batch_normalization import MaskedBatchNormalization
 from keras_pkm.layers.memories import memories
 from keras_pkm.layers.memories import tables
 from keras_pkm.layers.memory import Memory
 from keras_pkm.layers.observing import normalizations
+from keras_pkm.ops.backend import backend
 from keras_pkm.ops.implementation import fastest_by_default
-from keras_pkm.ops.replicas import strategy_of
 from keras_pkm.ops.tensors import Tensor
 from keras_pkm.probing.backbone_features import features_of
 from keras_pkm.probing.model_batches import ModelBatches
+
+#: A number of tokens; the mean of each channel, and its squared deviations.
+_Moments: TypeAlias = tuple[float, np.ndarray, np.ndarray]
 
 
 def adapt_memories(
@@ -70,62 +74,79 @@ def adapt_memories(
         memories(backbone).keys() != memories(model).keys()
     ):
         backbone = None
-    strategy = strategy_of(model)
-    totals = [np.zeros((3, 1)) for _ in layers]
+    strategy = backend.strategy_of(model)
+    known: dict[int, list[_Moments]] = {id(layer): [] for layer in layers}
 
-    def sums_of(features: Any) -> list[Tensor]:
-        found: dict[int, list[Tensor]] = {}
+    def moments_of(features: Any) -> list[Tensor]:
+        found: dict[int, list[Tensor]] = {id(layer): [] for layer in layers}
 
-        def add_up(
+        def add_rows(
             layer: keras.layers.Layer, inputs: Tensor, mask: Tensor | None
         ) -> None:
-            found.setdefault(id(layer), []).append(_sums(inputs, mask))
+            rows = ops.reshape(inputs, (-1, inputs.shape[-1]))
+            if mask is None:
+                mask = ops.ones_like(rows[:, 0], "bool")
+            found[id(layer)].append((rows, ops.reshape(mask, (-1,))))
 
-        with fastest_by_default(), normalizations.observed_by(add_up):
+        with fastest_by_default(), normalizations.observed_by(add_rows):
             if backbone is None:
                 model(features, training=False)
             else:
                 backbone(features_of(backbone, features), training=False)
         # A layer may be called several times, or not at all.
         return [
-            tf.add_n(found.get(id(layer), [tf.zeros((3, 1), "float64")]))
+            _moments(*map(ops.concatenate, zip(*found[id(layer)])))
+            if found[id(layer)]
+            else ops.zeros((3, layer.moving_mean.shape[0]))
             for layer in layers
         ]
 
-    @tf.function(reduce_retracing=True)
-    def step(features: Any) -> list[Tensor]:
-        sums = strategy.run(sums_of, (features,))
-        return strategy.reduce("sum", sums, axis=None)
-
+    step = backend.compiled(moments_of, model.variables, strategy)
     for x, _, _ in ModelBatches(data, model, "data", batch_size, steps):
-        totals = [total + sums.numpy() for total, sums in zip(totals, step(x))]
-    for layer, total in zip(layers, totals):
-        if not (np.isfinite(total).all() and total[2].all()):
+        for layer, found in zip(layers, step(x)):
+            count, first, second = ops.convert_to_numpy(found).astype("float64")
+            if count[0]:
+                moments = count[0], first / count, second
+                known[id(layer)].append(moments)
+    of_layers = [_merge(known[id(layer)]) for layer in layers]
+    for layer, (count, mean, deviations) in zip(layers, of_layers):
+        if not (count and np.isfinite([mean, deviations]).all()):
             raise ValueError(
                 "`data` must have tokens that are not padding and whose "
                 f"queries are finite. Received for '{layer.path}': "
-                f"{total[2, 0]:.0f} tokens, queries of which the sum is "
-                f"{total[0].sum()}."
+                f"{count:.0f} tokens, queries of which the mean is "
+                f"{np.mean(mean)}."
             )
-    for layer, (first, second, count) in zip(layers, totals):
-        mean = first / count
+    for layer, (count, mean, deviations) in zip(layers, of_layers):
         layer.moving_mean.assign(mean)
-        layer.moving_variance.assign(np.maximum(second / count - mean**2, 0))
+        layer.moving_variance.assign(deviations / count)
 
 
-def _sums(inputs: Tensor, mask: Tensor | None) -> Tensor:
-    """Of each channel, in float64: the sum, that of squares, and the count."""
-    channels = inputs.shape[-1]
-    rows = tf.cast(tf.reshape(inputs, (-1, channels)), "float64")
-    if mask is not None:
-        rows = tf.boolean_mask(rows, tf.reshape(mask, [-1]))
-    return tf.stack(
-        [
-            tf.reduce_sum(rows, 0),
-            tf.reduce_sum(tf.square(rows), 0),
-            tf.fill([channels], tf.cast(tf.shape(rows)[0], "float64")),
-        ]
-    )
+def _moments(rows: Tensor, mask: Tensor) -> Tensor:
+    """The count, the sum and the squared deviations of each channel.
+
+    They are sums of this replica; the deviations are those from the mean of
+    all replicas. (A sum of squares would lose its precision in float32 for
+    channels far from zero.)
+    """
+    tokens = ops.cast(mask, "float32")[:, None]
+    rows = ops.where(mask[:, None], ops.cast(rows, "float32"), 0.0)
+    count = ops.sum(tokens * ops.ones_like(rows), 0)
+    first = ops.sum(rows, 0)
+    total, tokens_of_all = backend.sum_over_replicas([first, count])
+    mean = total / ops.maximum(tokens_of_all, 1.0)
+    second = ops.sum(ops.square(rows - mean) * tokens, 0)
+    return ops.stack([count, first, second])
+
+
+def _merge(moments: list[_Moments]) -> _Moments:
+    """The count, mean and squared deviations of several parts together."""
+    count, mean, deviations = 0.0, np.zeros(1), np.zeros(1)
+    for tokens, first, second in moments:
+        distance, before, count = first - mean, count, count + tokens
+        mean = mean + distance * tokens / count
+        deviations = deviations + second + distance**2 * before * tokens / count
+    return count, mean, deviations
 
 
 def _batch_norms(model: keras.Model) -> list[MaskedBatchNormalization]:
@@ -137,7 +158,7 @@ def _batch_norms(model: keras.Model) -> list[MaskedBatchNormalization]:
             f"`{type(model).__name__}` without one."
         )
     for number, table in tables(model).items():
-        if np.any(np.asarray(table.values)):
+        if np.any(ops.convert_to_numpy(table.values)):
             raise ValueError(
                 "`model` must have memories whose values are all zero, because "
                 "other queries would read other values, and the model would "

@@ -6,7 +6,7 @@ from typing import Any
 
 import keras
 import numpy as np
-import tensorflow as tf
+from keras import ops
 
 from keras_pkm.layers.memories import memories
 
@@ -46,21 +46,19 @@ def read_backbone(
         for number, memory in memories(backbone).items()
     }
 
-    @tf.function(reduce_retracing=True)
-    def read(
-        features: dict[str, tf.Tensor],
-    ) -> dict[int, tuple[tf.Tensor, tf.Tensor]]:
-        return model(features, training=False)
-
     for batch in batches:
         features = batch[0] if isinstance(batch, tuple) else batch
-        features = {name: features[name] for name in backbone.input}
+        features = {
+            name: ops.convert_to_numpy(features[name])
+            for name in backbone.input
+        }
+        read = model.predict_on_batch(features)
         yield MemoryAccess(
-            np.asarray(features["token_ids"]),
-            np.asarray(features["padding_mask"], bool),
+            features["token_ids"],
+            features["padding_mask"].astype(bool),
             {
                 number: (np.asarray(slots), np.asarray(weights))
-                for number, (slots, weights) in read(features).items()
+                for number, (slots, weights) in read.items()
             },
             num_slots,
         )

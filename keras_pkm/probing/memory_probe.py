@@ -7,12 +7,12 @@ from typing import Any
 import keras
 import keras_hub
 import numpy as np
-import tensorflow as tf
 
 from keras_pkm.layers.memories import memories
 from keras_pkm.layers.observing import memory_reads
+from keras_pkm.ops.backend import backend
 from keras_pkm.ops.implementation import fastest_by_default
-from keras_pkm.ops.replicas import strategy_of
+from keras_pkm.ops.tensors import Tensor
 from keras_pkm.probing.backbone_features import features_of
 from keras_pkm.probing.model_batches import Batch
 from keras_pkm.probing.model_batches import ModelBatches
@@ -65,7 +65,7 @@ class MemoryProbe:
                 "`model` must have a memory to measure. Received: a "
                 f"`{type(model).__name__}` without one."
             )
-        self._strategy = strategy_of(model)
+        self._strategy = backend.strategy_of(model)
         self._accesses = None
         if isinstance(model, keras_hub.models.Backbone | keras_hub.models.Task):
             # Layers above the last memory need not be computed.
@@ -75,14 +75,16 @@ class MemoryProbe:
                 self._accesses = keras.Model(self._backbone.inputs, outputs)
         with self._strategy.scope():
             self._usage = UsageCounter.of_model(model)
-        self._step = tf.function(
-            lambda features: self._strategy.run(self._count, (features,)),
-            reduce_retracing=True,
+        self._step = backend.compiled(
+            self._count,
+            [*model.variables, *self._usage.variables],
+            self._strategy,
         )
 
-    def _count(self, features: Any) -> None:
+    def _count(self, features: Any) -> list[Tensor]:
         with fastest_by_default():
             self._count_reads(features)
+        return []
 
     def _count_reads(self, features: Any) -> None:
         if self._accesses is not None:
@@ -94,9 +96,9 @@ class MemoryProbe:
 
         def count(
             memory: keras.layers.Layer,
-            slots: tf.Tensor,
-            weights: tf.Tensor,
-            mask: tf.Tensor | None,
+            slots: Tensor,
+            weights: Tensor,
+            mask: Tensor | None,
         ) -> None:
             self._usage.update({numbers[id(memory)]: (slots, weights)}, mask)
 
@@ -185,16 +187,6 @@ class MemoryProbe:
         self._usage.reset()
         self._step(x)
         return self.counts
-
-    def _distributed(self, data: Iterable[Any]) -> Iterator[Any]:
-        if self._strategy.num_replicas_in_sync == 1:
-            yield from data
-            return
-        datasets: Iterable[tf.data.Dataset] = [data]
-        if not isinstance(data, tf.data.Dataset):
-            datasets = map(tf.data.Dataset.from_tensors, data)
-        for dataset in datasets:
-            yield from self._strategy.experimental_distribute_dataset(dataset)
 
     @property
     def counts(self) -> dict[int, dict[str, np.ndarray]]:

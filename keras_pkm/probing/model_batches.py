@@ -1,5 +1,6 @@
 """Batches of whatever `fit` and `evaluate` take, for one model."""
 
+import sys
 from collections.abc import Iterable
 from collections.abc import Iterator
 from typing import Any
@@ -8,17 +9,15 @@ from typing import TypeAlias
 import keras
 import keras_hub
 import numpy as np
-import tensorflow as tf
 from keras.src.trainers.data_adapters import get_data_adapter
 
 from keras_pkm.ops.arguments import positive_int_or_none
-from keras_pkm.ops.replicas import strategy_of
+from keras_pkm.ops.backend import backend
 
 #: Inputs, labels (or `None`) and sample weights (or `None`) of a batch.
 Batch: TypeAlias = tuple[Any, Any, Any]
 #: Data that does not say how long it is must end within this many batches.
 MOST_BATCHES = 10_000
-_DATASETS = (tf.data.Dataset, tf.distribute.DistributedDataset)
 # The same as `tf.data` makes of Python's numbers.
 _NARROW = {"float64": "float32", "int64": "int32"}
 
@@ -66,7 +65,7 @@ class ModelBatches:
         self._name = name
         self._batch_size = positive_int_or_none("batch_size", batch_size)
         self._steps = positive_int_or_none("steps", steps)
-        self._strategy = strategy_of(model)
+        self._strategy = backend.strategy_of(model)
         self._adapter: Any = None
         self._kept: list[Batch] | None = None
         # The number of batches: `None` if unknown, infinity if endless.
@@ -87,7 +86,8 @@ class ModelBatches:
             )
         if isinstance(data, keras.utils.PyDataset):
             return self._adapted(data)
-        if isinstance(data, _DATASETS):
+        if _is_dataset(data):
+            tf = sys.modules["tensorflow"]
             size = data.cardinality
             length = int(size() if callable(size) else size)
             if length == tf.data.INFINITE_CARDINALITY:
@@ -100,7 +100,7 @@ class ModelBatches:
 
     def _has_batches(self, data: Any) -> bool:
         """Whether the data consists of batches, and not of arrays."""
-        if isinstance(data, (*_DATASETS, keras.utils.PyDataset)):
+        if isinstance(data, keras.utils.PyDataset) or _is_dataset(data):
             return True
         if not isinstance(data, list):
             return isinstance(data, Iterable) and not (
@@ -139,9 +139,21 @@ class ModelBatches:
         if not leaves[0].shape[0]:
             self._length = 0
             return []
+        if _has_texts(arrays) and sys.modules.get("tensorflow") is None:
+            return self._cut_texts(arrays, len(leaves[0]))
         return self._adapted(
             *arrays, batch_size=self._batch_size, steps_per_epoch=self._steps
         )
+
+    def _cut_texts(self, arrays: Batch, size: int) -> list[Any]:
+        """Cuts arrays as Keras' adapter does, which takes no texts."""
+        batch_size = self._batch_size
+        if batch_size is None:
+            batch_size = -(-size // self._steps) if self._steps else 32
+        starts = range(0, size, batch_size)
+        batches = [_part(arrays, n, n + batch_size) for n in starts]
+        self._length = len(batches)
+        return batches
 
     def _adapted(self, *arguments: Any, **options: Any) -> Iterable[Any]:
         self._adapter = get_data_adapter(*arguments, **options)
@@ -206,7 +218,9 @@ class ModelBatches:
             yield from self._kept
         elif self._strategy.num_replicas_in_sync > 1:
             yield from self._distributed()
-        elif isinstance(self._batches, tf.data.Dataset):
+        elif keras.backend.backend() == "tensorflow" and _is_dataset(
+            self._batches
+        ):
             yield from map(_unpack, self._mapped(self._batches))
         else:
             for batch in self._batches:
@@ -214,11 +228,12 @@ class ModelBatches:
 
     def _distributed(self) -> Iterator[Batch]:
         """The same under `tf.distribute`: batches divided among replicas."""
+        tf = sys.modules["tensorflow"]
         data = self._batches
         datasets: Iterable[Any] = [data]
         if isinstance(data, tf.data.Dataset):
             datasets = [self._mapped(data)]
-        elif not isinstance(data, _DATASETS):
+        elif not _is_dataset(data):
             # One of each batch: Keras' adapter wants labels, and a last batch
             # of the size of the others.
             datasets = (
@@ -234,8 +249,9 @@ class ModelBatches:
                 )
             yield from map(_unpack, dataset)
 
-    def _mapped(self, dataset: tf.data.Dataset) -> tf.data.Dataset:
+    def _mapped(self, dataset: Any) -> Any:
         """Preprocesses the batches of a dataset, if they have to be."""
+        tf = sys.modules["tensorflow"]
         spec = dataset.element_spec
         x, y, _ = self._unpack(spec)
         if not self._needs_preprocessor(x):
@@ -273,7 +289,7 @@ class ModelBatches:
         if self._needs_preprocessor(x):
             self._check_examples(x, y)
             x, y, sample_weight = _unpack(
-                self._model.preprocess_samples(x, y, sample_weight)
+                self._model.preprocess_samples(_as_texts(x), y, sample_weight)
             )
         self._check(x, y)
         return x, y, sample_weight
@@ -396,18 +412,52 @@ def _as_arrays(nested: Any) -> Any:
         return {name: _as_arrays(each) for name, each in nested.items()}
     if isinstance(nested, list) and any(map(_is_array, nested)):
         return [_as_arrays(each) for each in nested]
+    tf = sys.modules.get("tensorflow")
     is_python = isinstance(nested, list | str | bytes | int | float)
-    if not is_python and (
-        tf.is_tensor(nested) or not hasattr(nested, "__array__")
-    ):
+    if tf is not None and tf.is_tensor(nested):
+        if keras.backend.backend() == "tensorflow" or nested.dtype == tf.string:
+            return nested
+        return np.asarray(nested)
+    if not is_python and not hasattr(nested, "__array__"):
         return nested
-    array = np.asarray(nested)
+    # A tensor of torch may be on a GPU.
+    is_tensor = keras.ops.is_tensor(nested)
+    array = (
+        keras.ops.convert_to_numpy(nested) if is_tensor else np.asarray(nested)
+    )
     if _is_text(array):
         # Neither Keras' adapters nor tokenizers take arrays of str.
-        return tf.constant(array.tolist())
+        return tf.constant(array.tolist()) if tf else array
     if is_python:
         return array.astype(_NARROW.get(array.dtype.name, array.dtype))
     return array
+
+
+def _part(nested: Any, start: int, end: int) -> Any:
+    """Some of the examples of nested arrays, any of which may be `None`."""
+    return keras.tree.map_structure(
+        lambda leaf: None if leaf is None else leaf[start:end], nested
+    )
+
+
+def _as_texts(nested: Any) -> Any:
+    """Makes lists of arrays of str, as KerasHub's preprocessors take them."""
+    return keras.tree.map_structure(
+        lambda leaf: (
+            leaf.tolist()
+            if isinstance(leaf, np.ndarray) and _is_text(leaf)
+            else leaf
+        ),
+        nested,
+    )
+
+
+def _is_dataset(value: Any) -> bool:
+    """Whether something is a dataset of TensorFlow, whatever the backend."""
+    tf = sys.modules.get("tensorflow")
+    return tf is not None and isinstance(
+        value, tf.data.Dataset | tf.distribute.DistributedDataset
+    )
 
 
 def _is_array(value: Any) -> bool:
@@ -419,8 +469,9 @@ def _is_list_of_texts(value: Any) -> bool:
 
 
 def _rank(leaf: Any) -> int | None:
+    # A `tf.TensorShape` may be unknown.
     shape = leaf.shape
-    return shape.rank if isinstance(shape, tf.TensorShape) else len(shape)
+    return shape.rank if hasattr(shape, "rank") else len(shape)
 
 
 def _has_texts(nested: Any) -> bool:
@@ -429,7 +480,8 @@ def _has_texts(nested: Any) -> bool:
 
 def _is_text(leaf: Any) -> bool:
     if not isinstance(leaf, np.ndarray):
-        return getattr(leaf, "dtype", None) == tf.string
+        # A dtype of TensorFlow, whatever the backend is.
+        return getattr(getattr(leaf, "dtype", None), "name", "") == "string"
     if leaf.dtype.kind == "O":
         return bool(leaf.size) and all(
             isinstance(each, str | bytes) for each in leaf.flat

@@ -55,6 +55,15 @@ class UsageCounter:
         for number, (slots, weights) in accesses.items():
             self._metrics[number].update_state(slots, weights, is_token)
 
+    @property
+    def variables(self) -> list[keras.Variable]:
+        """The variables of all counts."""
+        return [
+            variable
+            for metric in self._metrics.values()
+            for variable in metric.variables
+        ]
+
     def reset(self) -> None:
         """Resets all counts."""
         for metric in self._metrics.values():

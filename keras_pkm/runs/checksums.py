@@ -14,8 +14,8 @@ from typing import TypeAlias
 
 import tensorflow as tf
 
+from keras_pkm.runs.any_file_system import write_whole_anywhere
 from keras_pkm.runs.user_error import UserError
-from keras_pkm.runs.whole_files import write_whole_anywhere
 
 CHECKSUMS = "checksums.json"
 #: The size of a file and its SHA-256 sum.

@@ -5,6 +5,7 @@ import pathlib
 from typing import Any
 
 from keras_pkm.runs.checksums import check_unchanged
+from keras_pkm.runs.json_objects import load_json_object
 from keras_pkm.runs.user_error import UserError
 from keras_pkm.runs.whole_files import write_whole
 
@@ -39,19 +40,3 @@ def read_json(
             f"{flag} must have a {path.name} that is a JSON object, but "
             f"'{path}' is not ({error}): put back a copy of it"
         ) from error
-
-
-def load_json_object(path: pathlib.Path) -> dict[str, Any]:
-    """Returns the JSON object that a file contains.
-
-    Raises:
-        OSError: the file cannot be read.
-        ValueError: it contains no JSON object.
-    """
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except RecursionError as error:
-        raise ValueError(str(error)) from error
-    if not isinstance(content, dict):
-        raise ValueError(f"it contains a {type(content).__name__}")
-    return content

@@ -12,8 +12,6 @@ import secrets
 import shutil
 from collections.abc import Iterator
 
-import tensorflow as tf
-
 _PARTIAL = "partial"
 _REPLACED = "replaced"
 _TEMPORARY = re.compile(rf"\.(.+)\.[0-9a-f]{{8}}\.({_PARTIAL}|{_REPLACED})")
@@ -25,22 +23,9 @@ def write_whole(path: pathlib.Path, text: str) -> None:
         partial.write_text(text, encoding="utf-8")
 
 
-def write_whole_anywhere(path: str, text: str) -> None:
-    """Like `write_whole`, on every file system that TensorFlow can write to.
-
-    Raises:
-        tf.errors.OpError: it cannot be written.
-    """
-    folder, name = os.path.split(path)
-    partial = os.path.join(folder, _temporary(name, _PARTIAL))
-    try:
-        with tf.io.gfile.GFile(partial, "w") as file:
-            file.write(text)
-        tf.io.gfile.rename(partial, path, overwrite=True)
-    except tf.errors.OpError:
-        with contextlib.suppress(tf.errors.OpError):
-            tf.io.gfile.remove(partial)
-        raise
+def partial_name(name: str) -> str:
+    """Returns a temporary name for a file while it is written."""
+    return _named(name, _PARTIAL)
 
 
 @contextlib.contextmanager
@@ -113,10 +98,10 @@ def _filled_directory(path: pathlib.Path) -> Iterator[pathlib.Path]:
 
 
 def _temporary_name(path: pathlib.Path, suffix: str) -> pathlib.Path:
-    return path.with_name(_temporary(path.name, suffix))
+    return path.with_name(_named(path.name, suffix))
 
 
-def _temporary(name: str, suffix: str) -> str:
+def _named(name: str, suffix: str) -> str:
     return f".{name}.{secrets.token_hex(4)}.{suffix}"
 
 

@@ -10,10 +10,10 @@ from typing import TypeAlias
 
 import keras
 import numpy as np
-import tensorflow as tf
+from keras import ops
 
 from keras_pkm.layers.memories import tables
-from keras_pkm.ops.replicas import components
+from keras_pkm.ops.backend import backend
 from keras_pkm.teaching.patch_file import read_patch
 from keras_pkm.teaching.patch_file import write_patch
 from keras_pkm.teaching.row_changes import RowChanges
@@ -153,16 +153,16 @@ class MemoryPatch:
         self.check_model(count_slots(model), fingerprint(model))
         changes = self.changes(done)
         replicas = {
-            number: components(table.values)
+            number: backend.components(table.values)
             for number, table in tables(model).items()
         }
         for number, each in changes.items():
             for values in replicas[number]:
-                present = tf.gather(values, each.slots)
-                each.check(present.numpy(), number, done)
+                present = backend.read_rows(values, each.slots)
+                each.check(present, number, done)
         for number, each in changes.items():
             for values in replicas[number]:
-                values.scatter_nd_update(each.slots[:, None], each.new)
+                backend.write_rows(values, each.slots, each.new)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the patch to a file, bit for bit.
@@ -195,7 +195,7 @@ class MemoryPatch:
 def copy_tables(model: keras.Model) -> dict[int, np.ndarray]:
     """Returns copies of a model's value tables, by the memory's number."""
     return {
-        number: np.array(table.values)
+        number: np.array(ops.convert_to_numpy(table.values))
         for number, table in tables(model).items()
     }
 
@@ -214,7 +214,7 @@ def fingerprint(model: keras.Model) -> str:
     digest = hashlib.sha256()
     for weight in model.weights:
         if id(weight) not in values:
-            array = np.ascontiguousarray(weight)
+            array = np.ascontiguousarray(ops.convert_to_numpy(weight))
             digest.update(f"{array.dtype.name}{array.shape}".encode())
             digest.update(array.tobytes())
     return digest.hexdigest()

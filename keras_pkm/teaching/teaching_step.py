@@ -8,10 +8,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import keras
-import tensorflow as tf
+from keras import ops
 
+from keras_pkm.ops.backend import backend
 from keras_pkm.ops.implementation import fastest_by_default
-from keras_pkm.ops.replicas import strategy_of
+from keras_pkm.ops.tensors import Gradient
+from keras_pkm.ops.tensors import Tensor
 from keras_pkm.probing.model_batches import Batch
 from keras_pkm.probing.model_batches import ModelBatches
 
@@ -25,7 +27,7 @@ def make_teaching_step(
     variables: Sequence[keras.Variable],
     optimizer: keras.optimizers.Optimizer,
     loss: keras.losses.Loss | None,
-) -> Callable[[Any, Any, Any], tf.Tensor]:
+) -> Callable[[Any, Any, Any], float]:
     """Returns a function that takes one step.
 
     The model runs as in inference: without dropout, and with the moving
@@ -53,33 +55,31 @@ def make_teaching_step(
     with strategy.scope():
         optimizer.build(variables)
 
-    def take_step(x: Any, y: Any, sample_weight: Any) -> tf.Tensor:
-        weights = [variable.value for variable in variables]
-        tape = tf.GradientTape(watch_accessed_variables=False)
-        with fastest_by_default(), tape:
-            tape.watch(weights)
-            predicted = model(x, training=False)
+    def take_step(x: Any, y: Any, sample_weight: Any) -> list[Tensor]:
+        def compute_loss() -> Tensor:
+            with fastest_by_default():
+                predicted = model(x, training=False)
             if loss is None:
                 value = model.compute_loss(
                     x, y, predicted, sample_weight, training=False
                 )
             else:
                 value = loss(y, predicted, sample_weight)
-            scaled = optimizer.scale_loss(value)
-        gradients = tape.gradient(scaled, weights)
+            return optimizer.scale_loss(value)
+
+        gradients = backend.gradients(compute_loss, variables)
         if all(gradient is None for gradient in gradients):
-            return tf.zeros(())
+            return [ops.zeros(())]
         optimizer.apply(gradients, variables)
-        return tf.reduce_max([_largest(each) for each in gradients])
+        return [ops.max(ops.stack([_largest(each) for each in gradients]))]
 
-    @tf.function(reduce_retracing=True)
-    def step(x: Any, y: Any, sample_weight: Any) -> tf.Tensor:
-        return strategy.run(take_step, (x, y, sample_weight))
+    step = backend.compiled(
+        take_step, [*model.variables, *optimizer.variables], strategy
+    )
+    return lambda *batch: float(step(*batch)[0])
 
-    return step
 
-
-def strategy_of_one_device(model: keras.Model) -> tf.distribute.Strategy:
+def strategy_of_one_device(model: keras.Model) -> Any:
     """Returns the strategy of a model, which must keep it on one device.
 
     The optimizer has to be made in its scope.
@@ -88,7 +88,7 @@ def strategy_of_one_device(model: keras.Model) -> tf.distribute.Strategy:
         ValueError: the model is on several devices, or is used in the scope of
             a strategy in which it was not made.
     """
-    strategy = strategy_of(model)
+    strategy = backend.strategy_of(model)
     if strategy.num_replicas_in_sync > 1:
         raise ValueError(
             "`model` must be on one device. Received: one on "
@@ -98,21 +98,17 @@ def strategy_of_one_device(model: keras.Model) -> tf.distribute.Strategy:
     return strategy
 
 
-def _largest(gradient: Any) -> tf.Tensor:
+def _largest(gradient: Gradient | None) -> Tensor:
     """The largest absolute entry of a gradient; infinity for NaN."""
     if gradient is None:
-        return tf.zeros(())
-    if isinstance(gradient, tf.IndexedSlices):
-        gradient = gradient.values
-    size = tf.abs(tf.cast(gradient, "float32"))
-    # The largest entry of none is minus infinity.
-    return tf.maximum(
-        tf.reduce_max(tf.where(tf.math.is_finite(size), size, math.inf)), 0.0
-    )
+        return ops.zeros(())
+    size = ops.abs(ops.cast(backend.entries(gradient), "float32"))
+    # There may be no entry at all.
+    return ops.max(ops.where(ops.isfinite(size), size, math.inf), initial=0.0)
 
 
 def take_steps(
-    step: Callable[[Any, Any, Any], Any],
+    step: Callable[[Any, Any, Any], float],
     batches: ModelBatches,
     steps: int,
     until: Callable[[], bool] | None = None,
@@ -140,7 +136,7 @@ def take_steps(
     while len(largest) < steps:
         if until is not None and until():
             return len(largest)
-        largest.append(float(step(*next(stream))))
+        largest.append(step(*next(stream)))
     _check_changes(largest)
     return len(largest)
 

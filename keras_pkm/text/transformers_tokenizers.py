@@ -6,13 +6,13 @@ becomes `ss`), joins words at spaces beyond ASCII, and splits them at characters
 that BERT drops, such as soft hyphens. Byte pairs differ at runs of spaces.
 """
 
+import sys
 from collections.abc import Sequence
 from typing import Any
 
 import keras
 import keras_hub
 import numpy as np
-import tensorflow as tf
 from tokenizers import AddedToken
 from tokenizers import Tokenizer
 from tokenizers import decoders
@@ -65,7 +65,9 @@ class TransformersTokenizer(keras_hub.tokenizers.Tokenizer):
             array if `sequence_length` is set. In graphs: a tensor for a
             string, and a ragged tensor for several.
         """
-        if isinstance(inputs, (tf.Tensor, tf.RaggedTensor)):
+        # KerasHub uses tensors of TensorFlow, if it is there, on any backend.
+        tf = sys.modules.get("tensorflow")
+        if tf and isinstance(inputs, tf.Tensor | tf.RaggedTensor):
             if not tf.executing_eagerly():
                 return self._tokenize_in_graph(inputs)
             inputs = inputs.numpy()
@@ -103,7 +105,8 @@ class TransformersTokenizer(keras_hub.tokenizers.Tokenizer):
             [*ids[:length], *[padding] * (length - len(ids))] for ids in found
         ]
 
-    def _tokenize_in_graph(self, inputs: tf.Tensor) -> Any:
+    def _tokenize_in_graph(self, inputs: Any) -> Any:
+        tf = sys.modules["tensorflow"]
         if inputs.shape.rank not in (0, 1):
             raise ValueError(
                 "`inputs` must be a string or a batch of strings. Received: "

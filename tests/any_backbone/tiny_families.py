@@ -3,7 +3,6 @@
 import keras
 import keras_hub
 import numpy as np
-import tensorflow as tf
 
 import keras_pkm
 
@@ -132,13 +131,16 @@ def inputs_of(backbone):
 
 def outputs_of(model, inputs):
     """What a model returns, as arrays."""
-    return [np.asarray(each) for each in keras.tree.flatten(model(inputs))]
+    outputs = keras.tree.flatten(model(inputs))
+    return [keras.ops.convert_to_numpy(each) for each in outputs]
 
 
 def fit(causal_lm, steps=3):
     """Trains a causal language model on a batch; returns the losses."""
     data = inputs_of(causal_lm.backbone)
     labels = np.roll(data["token_ids"], -1, axis=1)
-    dataset = tf.data.Dataset.from_tensors((data, labels))
-    found = causal_lm.fit(dataset, epochs=steps, shuffle=False, verbose=0)
+    # Keras' own `fit`: without TensorFlow that of KerasHub's tasks needs grain.
+    found = keras.Model.fit(
+        causal_lm, data, labels, epochs=steps, shuffle=False, verbose=0
+    )
     return found.history["loss"]

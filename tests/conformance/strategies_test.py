@@ -14,8 +14,8 @@ from keras_pkm.models import add_memory
 from keras_pkm.models import copy_matching_weights
 from keras_pkm.models import freeze_except_memory
 from keras_pkm.models import freeze_memory
-from keras_pkm.ops.replicas import components
-from keras_pkm.ops.replicas import strategy_of
+from keras_pkm.ops.tensorflow.replicas import components
+from keras_pkm.ops.tensorflow.replicas import strategy_of
 from keras_pkm.optimizers import PKMAdam
 from keras_pkm.teaching import SlotImportance
 from keras_pkm.teaching.memory_patch import fingerprint

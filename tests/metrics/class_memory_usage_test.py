@@ -81,11 +81,13 @@ def test_one_class_alone_says_nothing():
 
 def test_counts_stay_exact_where_float32_stops_counting():
     metric = ClassMemoryUsage(2)
-    metric._top1.assign([2**53, 0, 2**24, 1])
+    high, _ = metric.variables
+    high.assign([2**30, 0, 2**4, 0])
     read(metric, [[0], [0]], [0, 1])
-    np.testing.assert_array_equal(
-        metric.counts, [[2**53 + 1, 0], [2**24 + 1, 1]]
-    )
+    expected = [[2**50 + 1, 0], [2**24 + 1, 0]]
+    assert metric.counts.dtype == "int64"
+    np.testing.assert_array_equal(metric.counts, expected)
+    assert metric.totals == {"reads_0": 2**50 + 1, "reads_1": 2**24 + 1}
 
 
 def test_sums_over_replicas(mirrored):

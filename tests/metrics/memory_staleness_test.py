@@ -10,7 +10,7 @@ from tests.contracts import fresh_rng
 def test_equals_looking_back_by_hand():
     rng = fresh_rng()
     reads = rng.integers(0, 5, (6, 200)) * (rng.random((6, 200)) < 0.3)
-    steps = [10, 20, 25, 100, 2**40, 2**40 + 1]
+    steps = [10, 20, 25, 100, 2**31 - 2, 2**31 - 1]
     metric = MemoryStaleness(200)
     for some, step in zip(reads, steps):
         metric.update_state(some, step)
@@ -32,6 +32,12 @@ def test_steps_grow():
     metric.update_state([1, 0], step=0)
     with pytest.raises(ValueError, match="which was 0. Received: step=0"):
         metric.update_state([1, 0], step=0)
+    for step in (2**31, 2**40, np.int64(2**31), tf.constant(2**31, "int64")):
+        with pytest.raises(
+            ValueError, match=r"below 2\*\*31.* Received: step=."
+        ):
+            metric.update_state([0, 1], step)
+    assert metric.last_steps.tolist() == [0, -1]
 
 
 def test_steps_grow_in_graphs():
@@ -73,6 +79,12 @@ def test_config():
     assert (copy.num_slots, copy.name) == (9, "stale")
     with pytest.raises(ValueError, match="`num_slots` must be a positive"):
         MemoryStaleness(0)
+
+
+def test_reads_of_64_bits():
+    metric = MemoryStaleness(3)
+    metric.update_state(np.array([2**32, 2**31, 0]), step=7)
+    assert metric.last_steps.tolist() == [7, 7, -1]
 
 
 def test_reads_of_another_shape():

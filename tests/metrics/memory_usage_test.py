@@ -79,9 +79,13 @@ def test_extremes():
 
 def test_counts_stay_exact_where_float32_stops_counting():
     metric = MemoryUsage(2)
-    metric._reads.assign([2**53, 2**24])
+    high, low = metric.variables[:2]
+    high.assign([2**30, 2**4])
+    low.assign([0, 2**20 - 1])
     metric.update_state([[[0, 1]]], [[[0.5, 0.5]]])
-    np.testing.assert_array_equal(metric._reads, [2**53 + 1, 2**24 + 1])
+    reads = metric.counts["reads"]
+    assert reads.dtype == "int64"
+    assert reads.tolist() == [2**50 + 1, 2**24 + 2**20]
 
 
 def test_reset():

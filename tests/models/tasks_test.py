@@ -11,7 +11,7 @@ from keras_pkm.models import QuestionAnswerer
 from keras_pkm.models import add_memory
 from keras_pkm.models import copy_matching_weights
 from keras_pkm.optimizers import PKMAdam
-from keras_pkm.trainers.distributed_training import DistributedTraining
+from keras_pkm.trainers.task_training import TaskTraining
 from tests.contracts import fixed_rng
 from tests.contracts import fresh_rng
 from tests.models.tiny import MEMORY
@@ -73,9 +73,9 @@ def test_memories_are_added_to_plain_tasks_of_ours():
 def test_train_step_is_traced_once(monkeypatch):
     """A step that creates the optimizer's variables would be traced again."""
     traces = []
-    train_step = DistributedTraining.train_step
+    train_step = TaskTraining.train_step
     monkeypatch.setattr(
-        DistributedTraining,
+        TaskTraining,
         "train_step",
         lambda self, data: traces.append(1) or train_step(self, data),
     )

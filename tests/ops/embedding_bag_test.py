@@ -9,9 +9,9 @@ from tensorflow.python.framework import op_callbacks
 
 from keras_pkm.ops import embedding_bag
 from keras_pkm.ops import portable_reads
-from keras_pkm.ops import stock_reads
 from keras_pkm.ops import use_implementation
-from keras_pkm.ops.sorted_rows import deduplicate
+from keras_pkm.ops.tensorflow import stock_reads
+from keras_pkm.ops.tensorflow.sorted_rows import deduplicate
 from tests.contracts import assert_close
 from tests.contracts import fresh_rng
 from tests.graphs import tensors_with_rows

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_pkm.ops.sorted_rows import deduplicate
-from keras_pkm.ops.sorted_rows import sort_rows
+from keras_pkm.ops.tensorflow.sorted_rows import deduplicate
+from keras_pkm.ops.tensorflow.sorted_rows import sort_rows
 
 
 @pytest.mark.parametrize(

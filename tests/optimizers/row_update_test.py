@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_pkm.optimizers import cpu_row_update
-from keras_pkm.optimizers.row_update import update_read_rows
+from keras_pkm.ops.tensorflow import cpu_row_update
+from keras_pkm.ops.tensorflow.row_update import update_rows
 
 
 @pytest.mark.parametrize("part_floats", [1, 6, 10, 1000])
@@ -19,7 +19,7 @@ def test_each_read_row_once(monkeypatch, part_floats, compiled, index_dtype):
 
     def run(gradients, rows):
         gradient = tf.IndexedSlices(gradients, rows, tf.constant([24, 2]))
-        update_read_rows(variables, gradient, update)
+        update_rows(variables, gradient, update)
 
     if compiled:
         specs = tf.TensorSpec((None, 2)), tf.TensorSpec((None,), index_dtype)
@@ -54,7 +54,7 @@ def test_tables_are_updated_in_place():
 
     @tf.function
     def run():
-        update_read_rows((table,), gradient, lambda gradient, row: (row + 1,))
+        update_rows((table,), gradient, lambda gradient, row: (row + 1,))
 
     def address():
         return np.asarray(table.read_value_no_copy()).ctypes.data

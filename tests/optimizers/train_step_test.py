@@ -7,10 +7,10 @@ import tensorflow as tf
 
 import keras_pkm
 from keras_pkm.ops import mark_as_table
+from keras_pkm.ops.tensorflow import cpu_row_update
 from keras_pkm.ops.value_tables import is_table
 from keras_pkm.optimizers import LossScaleOptimizer
 from keras_pkm.optimizers import PKMAdam
-from keras_pkm.optimizers import cpu_row_update
 from tests.contracts import fresh_rng
 from tests.graphs import tensors_with_rows
 from tests.models.tiny import MEMORY

@@ -5,7 +5,7 @@ import pytest
 import safetensors.numpy
 
 from keras_pkm.layers.memories import memories
-from keras_pkm.ops.replicas import components
+from keras_pkm.ops.tensorflow.replicas import components
 from keras_pkm.teaching import MemoryPatch
 from keras_pkm.teaching.row_changes import RowChanges
 from tests.strategies import each_strategy

@@ -119,7 +119,7 @@ def test_accumulation_steps_can_change_between_fits(monkeypatch):
         return {"loss": 0.0}
 
     monkeypatch.setattr(
-        "keras_pkm.trainers.distributed_training.accumulated_train_step",
+        "keras_pkm.trainers.tensorflow_steps.accumulated_train_step",
         counted,
     )
     task = new_task()

@@ -12,7 +12,7 @@ from keras_pkm.layers import ProductKeyMemory
 from keras_pkm.models import MemoryBertQuestionAnswerer
 from keras_pkm.optimizers import LossScaleOptimizer
 from keras_pkm.optimizers import PKMAdam
-from keras_pkm.trainers.distributed_training import DistributedTraining
+from keras_pkm.trainers.task_training import TaskTraining
 from tests.contracts import fixed_rng
 from tests.contracts import fresh_rng
 from tests.models.modes import eager_and_graph
@@ -118,7 +118,7 @@ def test_under_loss_scaling(eager):
     assert np.median(difference) < 1e-5
 
 
-class Model(DistributedTraining, keras.Model):
+class Model(TaskTraining, keras.Model):
     """A model that is traced faster than a task."""
 
 

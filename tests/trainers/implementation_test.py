@@ -3,8 +3,8 @@
 import pytest
 import tensorflow as tf
 
-from keras_pkm.ops import cpu_reads
 from keras_pkm.ops import use_implementation
+from keras_pkm.ops.tensorflow import cpu_reads
 from tests.contracts import fresh_rng
 from tests.models.tiny import ONE_LAYER
 from tests.models.tiny import masked_batch

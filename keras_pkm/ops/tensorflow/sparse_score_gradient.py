@@ -5,8 +5,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from keras_pkm.ops.csr_matrix import csr_matrix
-from keras_pkm.ops.stock_gradient import with_gradient_of
+from keras_pkm.ops.tensorflow.csr_matrix import csr_matrix
+from keras_pkm.ops.tensorflow.stock_gradient import with_gradient_of
 
 
 def with_sparse_gradient(

@@ -12,10 +12,10 @@ from typing import TypeAlias
 
 import tensorflow as tf
 
-from keras_pkm.ops.blocks import in_blocks
-from keras_pkm.ops.csr_matrix import csr_matrix
-from keras_pkm.ops.stock_reads import gather
-from keras_pkm.ops.stock_reads import sort_reads
+from keras_pkm.ops.tensorflow.blocks import in_blocks
+from keras_pkm.ops.tensorflow.csr_matrix import csr_matrix
+from keras_pkm.ops.tensorflow.stock_reads import gather
+from keras_pkm.ops.tensorflow.stock_reads import sort_reads
 
 # Reads that are added up in one pass over the outputs. With more, XLA takes
 # longer to compile and the result was no faster.

@@ -2,18 +2,19 @@
 
 from collections.abc import Callable
 
+import keras
 import tensorflow as tf
 
 from keras_pkm.ops.implementation import choose_implementation
-from keras_pkm.ops.implementation import use_cpu_kernels
-from keras_pkm.ops.xla import refuse_xla
-from keras_pkm.optimizers.cpu_row_update import update_in_blocks
+from keras_pkm.ops.tensorflow.cpu_row_update import update_in_blocks
+from keras_pkm.ops.tensorflow.kernels import use_cpu_kernels
+from keras_pkm.ops.tensorflow.xla import refuse_xla
 
 
-def update_read_rows(
-    tables: tuple[tf.Variable, ...],
+def update_rows(
+    tables: tuple[keras.Variable | tf.Variable, ...],
     gradient: tf.IndexedSlices,
-    update: Callable[..., tuple[tf.Tensor, ...]],
+    rule: Callable[..., tuple[tf.Tensor, ...]],
 ) -> None:
     """Replaces the rows of some tables that were read.
 
@@ -21,31 +22,33 @@ def update_read_rows(
     read do not count.
 
     Args:
-        tables: tuple of `tf.Variable`s of one shape, `(num_slots, width)`.
+        tables: Variables of one shape, `(num_slots, width)`. Of those that are
+            distributed, the components on the current device are updated.
         gradient: deduplicated `tf.IndexedSlices`.
-        update: A pure function. It takes the gradients of some rows, a float
+        rule: A pure function. It takes the gradients of some rows, a float
             tensor of shape `(rows, width)`, and then the same rows of each
             table. It returns the new rows, in the order of the tables.
     """
     refuse_xla("The update of memory values")
+    local = tuple(map(_component, tables))
     if use_cpu_kernels(choose_implementation("auto", training=True)):
-        update_in_blocks(tables, gradient, update)
+        update_in_blocks(local, gradient, rule)
     else:
-        update_at_once(tables, gradient, update)
+        update_at_once(local, gradient, rule)
 
 
 def update_at_once(
     tables: tuple[tf.Variable, ...],
     gradient: tf.IndexedSlices,
-    update: Callable[..., tuple[tf.Tensor, ...]],
+    rule: Callable[..., tuple[tf.Tensor, ...]],
 ) -> None:
     """Replaces the rows that were read, with TensorFlow's own operations.
 
-    Args: see `update_read_rows`.
+    Args: see `update_rows`.
     """
     read = tf.reduce_any(tf.not_equal(gradient.values, 0), axis=-1)
     rows = tf.boolean_mask(gradient.indices, read)
-    updated = update(
+    updated = rule(
         tf.boolean_mask(gradient.values, read),
         *(tf.gather(table, rows) for table in tables),
     )
@@ -53,11 +56,13 @@ def update_at_once(
         table.scatter_update(tf.IndexedSlices(new, rows))
 
 
-def replica_component(variable: tf.Variable) -> tf.Variable:
+def _component(variable: keras.Variable | tf.Variable) -> tf.Variable:
     """Returns the plain variable on the device that is being updated.
 
     Gathering from the distributed variable itself would copy all of it.
     """
+    if isinstance(variable, keras.Variable):
+        variable = variable.value
     if isinstance(variable, tf.distribute.DistributedValues):
         return variable._get()
     return variable

@@ -19,11 +19,11 @@ _PARTS = 24
 def update_in_blocks(
     tables: tuple[tf.Variable, ...],
     gradient: tf.IndexedSlices,
-    update: Callable[..., tuple[tf.Tensor, ...]],
+    rule: Callable[..., tuple[tf.Tensor, ...]],
 ) -> None:
     """Replaces the rows of some tables that were read.
 
-    Args: see `keras_pkm.optimizers.row_update.update_read_rows`.
+    Args: see `keras_pkm.ops.tensorflow.row_update.update_rows`.
     """
     num_slots, width = tables[0].shape
     part = min(num_slots, max(1, _PART_FLOATS // width))
@@ -43,7 +43,7 @@ def update_in_blocks(
             places = first + tf.range(part)
             slots = tf.slice(rows, (first,), (part,))
             gradient = tf.slice(gradients, (first, 0), (part, width))
-            updated = update(
+            updated = rule(
                 gradient, *(tf.gather(table, slots) for table in tables)
             )
             # As a matrix product, the sums of rows cost nothing. XLA's

@@ -9,9 +9,9 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-from keras_pkm.ops.blocks import in_blocks
-from keras_pkm.ops.implementation import has_gpu
-from keras_pkm.ops.sorted_rows import sort_rows
+from keras_pkm.ops.tensorflow.blocks import in_blocks
+from keras_pkm.ops.tensorflow.kernels import has_gpu
+from keras_pkm.ops.tensorflow.sorted_rows import sort_rows
 
 # 8 MiB of rows are read at a time, which was fastest on CPUs. On GPUs, where
 # each block launches kernels, it is 256 MiB.

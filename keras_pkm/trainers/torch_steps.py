@@ -1,0 +1,33 @@
+"""The train step of a task on torch."""
+
+from typing import TYPE_CHECKING
+from typing import Any
+from typing import TypeAlias
+
+import keras
+import torch
+
+from keras_pkm.trainers.default_optimizer import count_applied
+from keras_pkm.trainers.moving_statistics import moving_statistics
+
+# For type checkers the mixin is a model: it calls methods of the task that
+# follows it in the list of bases.
+if TYPE_CHECKING:
+    _Task: TypeAlias = keras.Model
+else:
+    _Task = object
+
+
+class Steps(_Task):
+    """Mixin for KerasHub's tasks: their train step on torch."""
+
+    def train_step(self, data: Any) -> dict[str, Any]:
+        statistics = moving_statistics(self)
+        before = [each.value.detach().clone() for each in statistics]
+        step = int(count_applied(self.optimizer))
+        logs = super().train_step(data)
+        if int(count_applied(self.optimizer)) == step:
+            with torch.no_grad():
+                for variable, old in zip(statistics, before):
+                    variable.assign(old)
+        return logs
