@@ -5,15 +5,17 @@ import tempfile
 from typing import Literal
 
 import keras
-import keras_hub
-import numpy as np
 import tensorflow as tf
 
 import keras_pkm
+from benchmarks.contenders.bert_models import Block
+from benchmarks.contenders.bert_models import count_parameters
+from benchmarks.contenders.bert_models import make_backbone
+from benchmarks.contenders.bert_models import make_examples
+from benchmarks.contenders.bert_models import make_masked_lm
+from benchmarks.contenders.bert_models import make_tokens
 from benchmarks.contenders.sizes import BertSizes
 from benchmarks.timing.in_turn import Case
-
-Block = Literal["ffn", "pkm", "resm"]
 
 
 def encoder(
@@ -26,10 +28,10 @@ def encoder(
 ) -> Case:
     """The traced encoder, as for serving."""
     keras.config.set_dtype_policy(precision)
-    backbone = _backbone(sizes, block, length)
+    backbone = make_backbone(sizes, block, length)
     inputs = {
         name: tf.constant(values)
-        for name, values in _tokens(sizes, batch, length).items()
+        for name, values in make_tokens(sizes, batch, length).items()
     }
     traced = tf.function(lambda: backbone(inputs, training=False))
 
@@ -39,7 +41,9 @@ def encoder(
         tf.test.experimental.sync_devices()
         return outputs
 
-    return Case({"forward": forward}, {"parameters": _parameters(backbone)})
+    return Case(
+        {"forward": forward}, {"parameters": count_parameters(backbone)}
+    )
 
 
 def masked_lm(
@@ -52,15 +56,15 @@ def masked_lm(
 ) -> Case:
     """A masked language model's train step, 15 % of the tokens masked."""
     keras.config.set_dtype_policy(precision)
-    model = _masked_lm(sizes, block, length)
+    model = make_masked_lm(sizes, block, length)
     if optimizer == "Adam":
         model.compile(keras.optimizers.Adam(1e-4))
     else:
         model.compile(keras_pkm.optimizers.PKMAdam(1e-4))
-    batch_of_examples = _examples(sizes, batch, length)
+    batch_of_examples = make_examples(sizes, batch, length)
     return Case(
         {"train step": lambda: model.train_on_batch(*batch_of_examples)},
-        {"parameters": _parameters(model)},
+        {"parameters": count_parameters(model)},
     )
 
 
@@ -73,9 +77,9 @@ def fit(
     monitored: bool,
 ) -> Case:
     """Training between two evaluations, with or without a usage monitor."""
-    model = _masked_lm(sizes, "resm", length)
+    model = make_masked_lm(sizes, "resm", length)
     model.compile(keras_pkm.optimizers.PKMAdam(1e-4))
-    examples = tf.data.Dataset.from_tensors(_examples(sizes, batch, length))
+    examples = tf.data.Dataset.from_tensors(make_examples(sizes, batch, length))
     # Its thread can keep `fit` from returning for as long as it ran.
     options = tf.data.Options()
     options.autotune.enabled = False
@@ -100,60 +104,4 @@ def fit(
             verbose=0,
         )
 
-    return Case({"fit": train}, {"parameters": _parameters(model)})
-
-
-def _masked_lm(sizes, block, length):
-    backbone = _backbone(sizes, block, length)
-    # Not used by the masked-LM loss; Keras would warn about it.
-    backbone.pooled_dense.trainable = False
-    return keras_pkm.models.MemoryBertMaskedLM(backbone)
-
-
-def _examples(sizes, batch, length):
-    """Inputs, labels and weights, 15 % of the tokens masked."""
-    rng = np.random.default_rng(1)
-    shape = (batch, max(1, round(0.15 * length)))
-    features = {
-        **_tokens(sizes, batch, length),
-        "mask_positions": rng.integers(0, length, shape).astype("int32"),
-    }
-    labels = rng.integers(0, sizes.vocabulary_size, shape).astype("int32")
-    return features, labels, np.ones(shape, "float32")
-
-
-def _backbone(sizes, block, length):
-    plain = keras_hub.models.BertBackbone(
-        vocabulary_size=sizes.vocabulary_size,
-        num_layers=sizes.num_layers,
-        num_heads=sizes.num_heads,
-        hidden_dim=sizes.hidden_dim,
-        intermediate_dim=sizes.intermediate_dim,
-        max_sequence_length=max(512, length),
-    )
-    return keras_pkm.models.add_memory(
-        plain,
-        memory_layers=sizes.memory_layers,
-        memory_block=block,
-        memory={
-            "num_sub_keys": sizes.num_sub_keys,
-            "num_heads": sizes.memory_heads,
-            "top_k": sizes.top_k,
-            "key_dim": sizes.key_dim,
-            "values_initializer": "random_normal",
-        },
-    )
-
-
-def _tokens(sizes, batch, length):
-    rng = np.random.default_rng(0)
-    shape = (batch, length)
-    return {
-        "token_ids": rng.integers(0, sizes.vocabulary_size, shape, "int32"),
-        "segment_ids": np.zeros(shape, "int32"),
-        "padding_mask": np.ones(shape, "int32"),
-    }
-
-
-def _parameters(model):
-    return sum(v.shape.num_elements() for v in model.trainable_variables)
+    return Case({"fit": train}, {"parameters": count_parameters(model)})

@@ -9,24 +9,27 @@ from typing import Any
 
 from tabulate import tabulate
 
-_PACKAGES = ("tensorflow", "keras", "keras-hub", "torch", "product-key-memory")
+from benchmarks.timing import on_device
+
+_PACKAGES = (
+    "tensorflow",
+    "jax",
+    "torch",
+    "keras",
+    "keras-hub",
+    "product-key-memory",
+)
 
 
 def machine() -> dict[str, Any]:
     """Returns the versions, processor, threads and devices in use."""
-    import tensorflow as tf
-
-    gpus = [
-        tf.config.experimental.get_device_details(gpu).get("device_name", "GPU")
-        for gpu in tf.config.list_physical_devices("GPU")
-    ]
     return {
         "versions": {"python": platform.python_version(), **_versions()},
         "processor": _processor(),
         "threads": len(os.sched_getaffinity(0))
         if hasattr(os, "sched_getaffinity")
         else os.cpu_count(),
-        "devices": gpus or ["CPU"],
+        "devices": on_device.names() or ["CPU"],
     }
 
 
