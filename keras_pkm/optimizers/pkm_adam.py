@@ -45,9 +45,10 @@ class PKMAdam(keras.optimizers.Adam):
         values[rows] ← values[rows] - α m[rows] / (√v[rows] + ε)
 
     with Adam's α = rate · √(1 - β₂ᵗ) / (1 - β₁ᵗ) at the global step t. All
-    other rows of values, m and v are unchanged, bit for bit, and cost no time.
-    (Adam moves all rows at each step, by their momentum.) A row counts as read
-    if its gradient, summed over all replicas, has an entry other than zero.
+    other rows of values, m and v are unchanged, bit for bit, and cost no time,
+    but on JAX. (Adam moves all rows at each step, by their momentum.) A row
+    counts as read if its gradient, summed over all replicas, has an entry other
+    than zero.
 
     Gradients are clipped after repeated rows and all replicas have been summed.
     A step at which any replica has a gradient that is not finite is skipped on

@@ -29,7 +29,8 @@ def refuse(arguments: dict[str, Any]) -> None:
             "a dense gradient as large as each table. Received: "
             "gradient_accumulation_steps="
             f"{arguments['gradient_accumulation_steps']}. Set "
-            "`accumulation_steps` of a task of `keras_pkm.models` instead."
+            "`accumulation_steps` of a task of `keras_pkm.models` instead, on "
+            "TensorFlow."
         )
     if arguments:
         raise TypeError(f"`PKMAdam` has no argument {', '.join(arguments)}.")

@@ -140,11 +140,20 @@ def test_usage_is_monitored(tmp_path):
     model.compile(keras_pkm.optimizers.PKMAdam(), "mse")
     x, y = data()
     monitor = keras_pkm.callbacks.MemoryUsageMonitor(
-        x, csv_path=tmp_path / "usage.csv", counts_dir=tmp_path / "counts"
+        x, 2, tmp_path / "usage.csv", counts_dir=tmp_path / "counts"
     )
-    history = fit(model, x, y, epochs=2, callbacks=[monitor]).history
+    history = fit(
+        model, x, y, epochs=2, batch_size=8, callbacks=[monitor]
+    ).history
     assert history["memory_1_top1_reads"] == [64, 64]
-    assert history["memory_1_stale"][0] == 0
+    steps = {path.name for path in (tmp_path / "counts").iterdir()}
+    assert steps == {f"step-{number}.npz" for number in (2, 4, 6, 8)}
+    # A step has its own counts: training goes on in between.
+    first, last = (
+        np.load(tmp_path / "counts" / f"step-{n}.npz")["1/reads"]
+        for n in (2, 8)
+    )
+    assert (first != last).any()
 
 
 @pytest.mark.skipif(BACKEND == "tensorflow", reason="TensorFlow has all of it")
