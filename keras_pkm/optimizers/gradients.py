@@ -38,12 +38,14 @@ def clip(
     entries = list(map(backend.entries, gradients))
     if clipnorm:
         clipped = [
-            each * clipnorm / _largest([_squares(each)], clipnorm)
+            each * clipnorm / ops.maximum(_norm([_squares(each)]), clipnorm)
             for each in entries
         ]
     elif global_clipnorm:
-        norm = _largest(list(map(_squares, entries)), global_clipnorm)
-        clipped = [each * global_clipnorm / norm for each in entries]
+        norm = _norm(list(map(_squares, entries)))
+        # In the order of Keras and TensorFlow, whose roundings it shares.
+        factor = global_clipnorm * ops.minimum(1 / norm, 1 / global_clipnorm)
+        clipped = [each * ops.cast(factor, each.dtype) for each in entries]
     elif clipvalue:
         clipped = [ops.clip(each, -clipvalue, clipvalue) for each in entries]
     else:
@@ -55,6 +57,6 @@ def _squares(entries: Tensor) -> Tensor:
     return ops.sum(ops.square(entries))
 
 
-def _largest(squares: list[Tensor], limit: float) -> Tensor:
-    """The root of a sum of squares, or a limit if that is larger."""
-    return ops.maximum(ops.sqrt(ops.sum(ops.stack(squares))), limit)
+def _norm(squares: list[Tensor]) -> Tensor:
+    """The root of a sum of squares."""
+    return ops.sqrt(ops.sum(ops.stack(squares)))
