@@ -1,24 +1,15 @@
 """The train step of a task on JAX."""
 
-from typing import TYPE_CHECKING
 from typing import Any
-from typing import TypeAlias
 
-import keras
 from keras import ops
 
 from keras_pkm.trainers.default_optimizer import count_applied
 from keras_pkm.trainers.moving_statistics import moving_statistics
-
-# For type checkers the mixin is a model: it calls methods of the task that
-# follows it in the list of bases.
-if TYPE_CHECKING:
-    _Task: TypeAlias = keras.Model
-else:
-    _Task = object
+from keras_pkm.trainers.task import Task
 
 
-class Steps(_Task):
+class Steps(Task):
     """Mixin for KerasHub's tasks: their train step on JAX."""
 
     def train_step(self, state: Any, data: Any) -> tuple[dict[str, Any], Any]:

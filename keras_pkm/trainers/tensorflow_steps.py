@@ -1,9 +1,7 @@
 """The steps of a task on TensorFlow, under `tf.distribute`, too."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 from typing import Any
-from typing import TypeAlias
 
 import keras
 import tensorflow as tf
@@ -12,16 +10,10 @@ from keras_pkm.ops.implementation import fastest_by_default
 from keras_pkm.trainers.default_optimizer import count_applied
 from keras_pkm.trainers.gradient_accumulation import accumulated_train_step
 from keras_pkm.trainers.moving_statistics import moving_statistics
-
-# For type checkers the mixin is a model: it calls methods of the task that
-# follows it in the list of bases.
-if TYPE_CHECKING:
-    _Task: TypeAlias = keras.Model
-else:
-    _Task = object
+from keras_pkm.trainers.task import Task
 
 
-class Steps(_Task):
+class Steps(Task):
     """Mixin for KerasHub's tasks: their steps on TensorFlow.
 
     Under a strategy, Keras builds a model from the mean of the replicas'

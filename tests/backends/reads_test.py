@@ -1,5 +1,7 @@
 """The read of a table and its gradients, against float64."""
 
+import inspect
+
 import keras
 import numpy as np
 import pytest
@@ -96,18 +98,45 @@ def test_two_reads_of_a_table_add_up():
     assert_close(of_table, expected)
 
 
-def test_a_slot_that_does_not_exist_is_no_other_slot():
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("slot", [-1, 5, 1000])
+def test_a_slot_that_does_not_exist_is_no_other_slot(slot, mode):
     """It is an error, or NaN where a compiled function cannot raise one."""
     table, slots, weights, _ = case(2, 3, 5, 4)
-    slots[1, 2] = 5
-    if BACKEND == "jax":
-        outputs = keras_pkm.ops.embedding_bag(table, slots, weights)
+    slots[1, 2] = slot
+
+    def read(slots, weights):
+        return [keras_pkm.ops.embedding_bag(table, slots, weights, "fastest")]
+
+    if BACKEND == "jax" or (BACKEND, mode) == ("tensorflow", "compiled"):
+        (outputs,) = run(read, [table], mode, slots, weights)
         assert np.isfinite(outputs[0]).all() and np.isnan(outputs[1]).all()
         return
     if BACKEND == "torch" and ops.convert_to_tensor(0).device.type == "cuda":
         pytest.skip("an assertion on the device ends its use by the process")
     with pytest.raises(Exception, match="index|indices"):
-        keras_pkm.ops.embedding_bag(table, slots, weights)
+        run(read, [table], mode, slots, weights)
+
+
+@pytest.mark.skipif(BACKEND != "jax", reason="see tests/ops for TensorFlow's")
+def test_second_derivatives():
+    import jax
+    import jax.numpy as jnp
+
+    table, slots, weights, _ = case(6, 5, 9, 4)
+    values = jnp.asarray(table.value)
+
+    def derivative(read):
+        def slope(*arguments):
+            first = jax.grad(lambda *each: (read(*each) ** 3).sum(), (0, 1))
+            return sum((each**2).sum() for each in first(*arguments))
+
+        return jax.grad(slope, (0, 1))(values, jnp.asarray(weights))
+
+    found = derivative(lambda v, w: keras_pkm.ops.embedding_bag(v, slots, w))
+    stock = derivative(lambda v, w: jnp.einsum("tj,tjw->tw", w, v[slots]))
+    for actual, expected in zip(found, stock):
+        assert_close(actual, expected)
 
 
 @pytest.mark.skipif(BACKEND == "tensorflow", reason="TensorFlow has them")
@@ -152,6 +181,20 @@ def test_search_is_exact(mode):
     assert_close(scores, np.take_along_axis(every, best, -1))
 
 
+@pytest.mark.skipif(BACKEND == "torch", reason="torch takes any of them")
+@pytest.mark.parametrize("mode", MODES)
+def test_of_slots_that_score_alike_the_first_are_found(mode):
+    queries, keys = np.ones((3, 1, 4), "float32"), np.zeros((1, 2, 6, 2))
+    (slots,) = run(
+        lambda q, k: [keras_pkm.ops.product_key_search(q, k, 4)[0]],
+        [],
+        mode,
+        queries,
+        keys.astype("float32"),
+    )
+    np.testing.assert_array_equal(slots, np.tile(np.arange(4), (3, 1, 1)))
+
+
 @pytest.mark.skipif(BACKEND != "jax", reason="JAX tells the memory of a step")
 def test_a_compiled_step_needs_little_memory():
     """4,096 slots of width 768, 4,096 tokens of 128 reads: a whole train step.
@@ -183,6 +226,9 @@ def test_a_compiled_step_needs_little_memory():
 def test_the_functions_of_a_backend_are_complete():
     from keras_pkm.ops.backend import Backend
 
-    names = {name for name in vars(Backend) if not name.startswith("_")}
-    names |= set(Backend.__annotations__)
-    assert set(backend.__all__) == names
+    functions = [name for name in vars(Backend) if not name.startswith("_")]
+    assert set(backend.__all__) == {*functions, *Backend.__annotations__}
+    for name in functions:
+        wanted = inspect.signature(getattr(Backend, name)).parameters
+        found = inspect.signature(getattr(backend, name)).parameters
+        assert ["self", *found] == list(wanted), name

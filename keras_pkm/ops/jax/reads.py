@@ -89,7 +89,9 @@ def _backward(
             "tw,tjw->tj", upstream, _rows(table, slots), precision="highest"
         )
         of_rows = weights[:, :, None] * upstream[:, None]
-        of_table = of_table.at[slots].add(of_rows, mode="drop")
+        of_table = of_table.at[slots].add(
+            of_rows, mode="drop", wrap_negative_indices=False
+        )
         return of_table, of_weights
 
     blocks = _blocks((slots, weights, upstream), table.shape[1])
@@ -104,7 +106,8 @@ _weighted_sum.defvjp(_forward, _backward)
 
 
 def _rows(table: jax.Array, slots: jax.Array) -> jax.Array:
-    return table.at[slots].get(mode="fill")
+    # NaN for a slot that does not exist.
+    return table.at[slots].get(mode="fill", wrap_negative_indices=False)
 
 
 def _blocks(arrays: tuple[jax.Array, ...], width: int) -> list[jax.Array]:

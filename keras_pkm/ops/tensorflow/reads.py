@@ -77,7 +77,9 @@ def embedding_bag(
         reads = cpu_reads if use_cpu_kernels(implementation) else stock_reads
         # Otherwise tapes would record this computation and keep its rows. XLA,
         # under which there is no gradient, cannot stop that of a handle.
-        constant = tf.stop_gradient(weights)
+        constant = _nan_outside(
+            table.shape[0], slots, tf.stop_gradient(weights)
+        )
         if not is_compiled_by_xla():
             handle = tf.stop_gradient(handle)
         outputs = reads.weighted_sum(handle, table.shape, slots, constant)
@@ -85,6 +87,17 @@ def embedding_bag(
 
     outputs = read(table.handle, slots, weights)
     return tf.ensure_shape(outputs, (slots.shape[0], table.shape[1]))
+
+
+def _nan_outside(
+    num_slots: int, slots: tf.Tensor, weights: tf.Tensor
+) -> tf.Tensor:
+    """Makes the weights of slots that do not exist NaN.
+
+    XLA and GPUs would read another row, or zeros, without an error.
+    """
+    is_slot = (slots >= 0) & (slots < num_slots)
+    return tf.where(is_slot, weights, float("nan"))
 
 
 def _stock_gradients(
