@@ -92,10 +92,7 @@ def test_another_optimizer_is_warned_of_once(optimizer, caplog):
 def test_keras_accumulation_keeps_the_statistics_of_each_part():
     """With a stock optimizer; they were rolled back on all but the last."""
     task = new_task()
-    task.compile(
-        keras.optimizers.SGD(0.1, gradient_accumulation_steps=4),
-        loss="sparse_categorical_crossentropy",
-    )
+    task.compile(keras.optimizers.SGD(0.1, gradient_accumulation_steps=4))
     memory = task.backbone.transformer_layers[0].memory
     moving = memory.query_normalization_layer.moving_mean
     before = moving.numpy()
