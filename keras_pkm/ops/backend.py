@@ -12,6 +12,7 @@ from typing import Protocol
 from typing import cast
 
 import keras
+import numpy as np
 
 from keras_pkm.ops.tensors import Gradient
 from keras_pkm.ops.tensors import Tensor
@@ -86,12 +87,12 @@ class Backend(Protocol):
         padding read do not count.
 
         Args:
-            tables: Variables of one shape, `(num_slots, width)`.
+            tables: The values, of shape `(num_slots, width)`, and others with
+                as many rows: of the same width, or a single column.
             gradient: A result of `reduce_gradients`.
             rule: A pure function. It takes the gradients of some rows, and
-                then the same rows of each table, all of shape
-                `(rows, width)`. It returns the new rows, in the order of the
-                tables.
+                then the same rows of each table. It returns the new rows, in
+                the order of the tables.
         """
 
     def update_if(
@@ -175,6 +176,13 @@ class Backend(Protocol):
             compute: A function that returns the scalar. It changes no
                 variable.
             variables: The variables; they need not be trainable.
+        """
+
+    def present_value(self, variable: keras.Variable) -> np.ndarray | None:
+        """Returns what a variable contains while a step is traced.
+
+        Returns:
+            A numpy array, or `None` if that is not known.
         """
 
     def is_known(self, tensor: Tensor) -> bool:

@@ -13,25 +13,59 @@ RowRule = Callable[..., tuple[Tensor, ...]]
 
 
 def adam_rule(
-    alpha: Tensor, beta_1: float, beta_2: float, epsilon: float
+    rate: Tensor,
+    steps: Tensor | None,
+    beta_1: float,
+    beta_2: float,
+    epsilon: float,
 ) -> RowRule:
     """Returns Adam's rule, for rows of values, momentums and velocities.
 
+    If the velocities have a single column, they are the moving means of each
+    row's mean square.
+
     Args:
-        alpha: The learning rate with Adam's bias correction.
+        rate: The learning rate.
+        steps: How many steps were taken, this one among them. `None` if each
+            row has its own count, as a fourth table with a single column.
         beta_1: Decay of momentums.
         beta_2: Decay of velocities.
         epsilon: Added to the root of velocities.
     """
 
     def update(
-        gradient: Tensor, values: Tensor, m: Tensor, v: Tensor
+        gradient: Tensor, values: Tensor, m: Tensor, v: Tensor, *counts: Tensor
     ) -> tuple[Tensor, ...]:
+        square = ops.square(gradient)
+        if v.shape[-1] == 1:
+            square = ops.mean(square, axis=-1, keepdims=True)
         m += (gradient - m) * (1 - beta_1)
-        v += (ops.square(gradient) - v) * (1 - beta_2)
-        return values - alpha * m / (ops.sqrt(v) + epsilon), m, v
+        v += (square - v) * (1 - beta_2)
+        counts = tuple(count + 1 for count in counts)
+        alpha = corrected_rate(
+            rate, counts[0] if counts else steps, beta_1, beta_2
+        )
+        return values - alpha * m / (ops.sqrt(v) + epsilon), m, v, *counts
 
     return update
+
+
+def corrected_rate(
+    rate: Tensor, steps: Tensor, beta_1: float, beta_2: float
+) -> Tensor:
+    """Returns Adam's rate · √(1 - β₂ᵗ) / (1 - β₁ᵗ).
+
+    Args:
+        rate: float scalar.
+        steps: float tensor of any shape, the numbers t of steps.
+        beta_1: Decay of momentums.
+        beta_2: Decay of velocities.
+    """
+    return (
+        rate
+        * ops.sqrt(1 - ops.power(beta_2, steps))
+        / (1 - ops.power(beta_1, steps))
+    )
 
 
 def sgd_rule(rate: Tensor) -> RowRule:

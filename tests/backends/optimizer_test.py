@@ -94,10 +94,20 @@ def clipped(gradients, clipnorm=None, global_clipnorm=None, clipvalue=None):
     return gradients
 
 
-def reference(start, rate, memory_rate, rule="adam", decay=0.0, **clip):
+def reference(
+    start,
+    rate,
+    memory_rate,
+    rule="adam",
+    decay=0.0,
+    mean_square=False,
+    own_steps=False,
+    **clip,
+):
     """The variables after `steps`, in float64."""
     values, kernel = (np.asarray(each, "float64") for each in start)
     moments = [np.zeros((2, *each.shape)) for each in (values, kernel)]
+    counts = np.zeros((SLOTS, 1))
     for t, (rows, of_rows, of_kernel) in enumerate(steps(), 1):
         of_table = np.zeros(values.shape)
         np.add.at(of_table, rows, of_rows)
@@ -105,17 +115,24 @@ def reference(start, rate, memory_rate, rule="adam", decay=0.0, **clip):
         kernel = kernel - rate(t - 1) * decay * kernel
         read = (of_table != 0).any(1)
         bias = np.sqrt(1 - 0.999**t) / (1 - 0.9**t)
-        for moment, gradient, chosen in (
-            (moments[0], of_table, read),
-            (moments[1], of_kernel, slice(None)),
+        squares = of_table**2
+        if mean_square:
+            squares = squares.mean(1, keepdims=True)
+        for moment, gradient, square, chosen in (
+            (moments[0], of_table, squares, read),
+            (moments[1], of_kernel, of_kernel**2, slice(None)),
         ):
             moment[0][chosen] += 0.1 * (gradient - moment[0])[chosen]
-            moment[1][chosen] += 0.001 * (gradient**2 - moment[1])[chosen]
+            moment[1][chosen] += 0.001 * (square - moment[1])[chosen]
         (m, v), (mk, vk) = moments
         kernel = kernel - rate(t - 1) * bias * mk / (np.sqrt(vk) + 1e-7)
         if rule == "sgd":
             values[read] -= memory_rate(t - 1) * of_table[read]
         else:
+            if own_steps:
+                counts[read] += 1
+                own = np.maximum(counts, 1)
+                bias = np.sqrt(1 - 0.999**own) / (1 - 0.9**own)
             change = memory_rate(t - 1) * bias * m / (np.sqrt(v) + 1e-7)
             values[read] -= change[read]
     return values, kernel
@@ -135,6 +152,12 @@ WARMUP = LinearWarmup(1e-2, 2, 8)
         ({}, {}),
         ({"memory_learning_rate": "10x"}, {"memory_rate": constant(1e-1)}),
         ({"memory_rule": "sgd"}, {"rule": "sgd"}),
+        ({"second_moment": "row"}, {"mean_square": True}),
+        ({"bias_correction": "row"}, {"own_steps": True}),
+        (
+            {"second_moment": "row", "bias_correction": "row"},
+            {"mean_square": True, "own_steps": True},
+        ),
         ({"weight_decay": 0.1}, {"decay": 0.1}),
         ({"clipnorm": 0.5}, {"clipnorm": 0.5}),
         ({"global_clipnorm": 0.5}, {"global_clipnorm": 0.5}),
@@ -167,15 +190,23 @@ def test_the_rule(options, expected, mode):
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("rule", ["adam", "sgd"])
-def test_unread_rows_and_their_moments_stay_bit_for_bit(rule, mode):
+@pytest.mark.parametrize(
+    "options, columns",
+    [
+        ({}, [WIDTH, WIDTH]),
+        ({"memory_rule": "sgd"}, [WIDTH, WIDTH]),
+        ({"second_moment": "row"}, [WIDTH, 1]),
+        ({"bias_correction": "row"}, [WIDTH, WIDTH, 1]),
+    ],
+)
+def test_unread_rows_and_their_moments_stay_bit_for_bit(options, columns, mode):
     variables = make_variables()
-    optimizer = PKMAdam(1e-2, 0.05, memory_rule=rule, clipnorm=1.0)
+    optimizer = PKMAdam(1e-2, 0.05, clipnorm=1.0, **options)
     apply = applier(optimizer, variables, mode)
     tables = [
-        each for each in optimizer.variables if each.shape == (SLOTS, WIDTH)
+        each for each in optimizer.variables if each.shape[:1] == (SLOTS,)
     ]
-    assert len(tables) == 2
+    assert [each.shape[1] for each in tables] == columns
     for rows, values, kernel in steps():
         before = [np.array(to_numpy(each)) for each in (variables[0], *tables)]
         # A row whose gradient is zero was not read, nor is one at which reads

@@ -10,6 +10,7 @@ from keras_pkm.ops.jax.row_gradients import reduce_gradients
 from keras_pkm.ops.jax.row_gradients import with_entries
 from keras_pkm.ops.jax.steps import compiled
 from keras_pkm.ops.jax.steps import gradients
+from keras_pkm.ops.jax.tables import present_value
 from keras_pkm.ops.jax.tables import read_rows
 from keras_pkm.ops.jax.tables import write_rows
 from keras_pkm.ops.jax.updates import uncompiled
@@ -29,6 +30,7 @@ __all__ = [
     "gradients",
     "is_known",
     "keep_rows",
+    "present_value",
     "read_rows",
     "reduce_gradients",
     "search",

@@ -1,5 +1,6 @@
 """Reads and replaces rows of a table outside of steps."""
 
+import jax
 import keras
 import numpy as np
 
@@ -14,3 +15,11 @@ def write_rows(
 ) -> None:
     """Replaces some rows of a table, and no others."""
     component.assign(component.value.at[rows].set(values))
+
+
+def present_value(variable: keras.Variable) -> np.ndarray | None:
+    """Returns what a variable contains, unless `fit` holds its value."""
+    value = variable._value
+    if value is None or isinstance(value, jax.core.Tracer):
+        return None
+    return np.asarray(value)

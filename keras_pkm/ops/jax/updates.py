@@ -20,9 +20,9 @@ def update_rows(
     not all zero. The others are unchanged, bit for bit.
 
     Args:
-        tables: Variables of one shape, `(num_slots, width)`.
-        gradient: Array of that shape.
-        rule: see `keras_pkm.ops.backend.Backend.update_rows`.
+        tables: see `keras_pkm.ops.backend.Backend.update_rows`.
+        gradient: Array of shape `(num_slots, width)`.
+        rule: see there.
     """
     read = jnp.any(gradient != 0, axis=-1, keepdims=True)
     old = [table.value for table in tables]

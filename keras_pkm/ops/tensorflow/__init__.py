@@ -16,6 +16,7 @@ from keras_pkm.ops.tensorflow.steps import compiled
 from keras_pkm.ops.tensorflow.steps import gradients
 from keras_pkm.ops.tensorflow.steps import uncompiled
 from keras_pkm.ops.tensorflow.steps import update_if
+from keras_pkm.ops.tensorflow.tables import present_value
 from keras_pkm.ops.tensorflow.tables import read_rows
 from keras_pkm.ops.tensorflow.tables import write_rows
 
@@ -29,6 +30,7 @@ __all__ = [
     "gradients",
     "is_known",
     "keep_rows",
+    "present_value",
     "read_rows",
     "reduce_gradients",
     "search",

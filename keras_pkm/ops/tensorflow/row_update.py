@@ -22,12 +22,10 @@ def update_rows(
     read do not count.
 
     Args:
-        tables: Variables of one shape, `(num_slots, width)`. Of those that are
-            distributed, the components on the current device are updated.
+        tables: see `keras_pkm.ops.backend.Backend.update_rows`. Of those that
+            are distributed, the components on the current device are updated.
         gradient: deduplicated `tf.IndexedSlices`.
-        rule: A pure function. It takes the gradients of some rows, a float
-            tensor of shape `(rows, width)`, and then the same rows of each
-            table. It returns the new rows, in the order of the tables.
+        rule: see there.
     """
     refuse_xla("The update of memory values")
     local = tuple(map(_component, tables))

@@ -1,5 +1,6 @@
 """Reads and replaces rows of a table outside of steps."""
 
+import keras
 import numpy as np
 import tensorflow as tf
 
@@ -14,3 +15,9 @@ def write_rows(
 ) -> None:
     """Replaces some rows of a component of a table, and no others."""
     component.scatter_nd_update(rows[:, None], values)
+
+
+def present_value(variable: keras.Variable) -> np.ndarray:
+    """Returns what a variable contains while a step is traced."""
+    with tf.init_scope():
+        return np.asarray(variable.numpy())

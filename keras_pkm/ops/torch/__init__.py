@@ -13,6 +13,7 @@ from keras_pkm.ops.torch.row_gradients import reduce_gradients
 from keras_pkm.ops.torch.row_gradients import with_entries
 from keras_pkm.ops.torch.steps import compiled
 from keras_pkm.ops.torch.steps import gradients
+from keras_pkm.ops.torch.tables import present_value
 from keras_pkm.ops.torch.tables import read_rows
 from keras_pkm.ops.torch.tables import write_rows
 from keras_pkm.ops.torch.updates import uncompiled
@@ -29,6 +30,7 @@ __all__ = [
     "gradients",
     "is_known",
     "keep_rows",
+    "present_value",
     "read_rows",
     "reduce_gradients",
     "search",

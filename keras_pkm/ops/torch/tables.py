@@ -21,3 +21,8 @@ def write_rows(
 
 def _places(component: keras.Variable, rows: np.ndarray) -> torch.Tensor:
     return torch.from_numpy(rows).to(component.value.device)
+
+
+def present_value(variable: keras.Variable) -> np.ndarray:
+    """Returns what a variable contains."""
+    return variable.value.detach().cpu().numpy()
