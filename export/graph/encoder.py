@@ -8,6 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from export.graph.value_tables import ValueTable
+from keras_pkm.layers.memories import memories
 from keras_pkm.layers.memories import tables
 from keras_pkm.ops import portable_reads
 from keras_pkm.ops.tensorflow.replicas import components
@@ -31,7 +32,11 @@ class Encoder:
 
     Attributes:
         tables: dict, from the number of a memory's layer, counted from 1, to
-            its `ValueTable`.
+            its `ValueTable`; the lowest number if several memories share it.
+        tags: dict, likewise, to the `tf.Variable` of the tags of tables that
+            have any.
+        read_by: dict, from the number of each memory's layer to the
+            `ValueTable` that it reads.
     """
 
     def __init__(
@@ -42,13 +47,19 @@ class Encoder:
     ):
         memory_outputs = getattr(backbone, "memory_outputs", {})
         self.backbone = backbone
-        self._values, self.tables = {}, {}
+        self._values, self.tables, self.tags = {}, {}, {}
         for number, layer in tables(backbone).items():
             # A model made under `tf.distribute` has the same on each replica.
             replicas = components(layer.values)
             table = ValueTable(replicas[0], dtype, (kept or {}).get(number))
             self.tables[number] = table
             self._values |= {id(values): table for values in replicas}
+            if layer.tags is not None:
+                self.tags[number] = components(layer.tags)[0]
+        self.read_by = {
+            number: self._values[id(components(memory.table.values)[0])]
+            for number, memory in memories(backbone).items()
+        }
         outputs = backbone.output
         if not isinstance(outputs, dict):
             # Without a pooler, the first token's output represents the text.

@@ -66,11 +66,20 @@ def patch_module(recipe: PatchRecipe) -> str:
         patch = MemoryPatch.load(recipe.apply or recipe.revert)
         patch.check_model(num_slots, other_weights)
         tensors = _read_tensors(recipe.model / _VARIABLES / _VARIABLES)
-        names = _table_names(tensors)
+        values = _variable_names(tensors, "memory_values")
+        tags = _variable_names(tensors, "memory_tags")
         for number, changes in patch.changes(done).items():
-            table = tensors[names[number]]
-            changes.check(table[changes.slots], number, done)
+            table = tensors[values[number]]
+            own_tags = tensors[tags[number]] if number in tags else None
+            changes.check(
+                table[changes.slots],
+                number,
+                done,
+                None if own_tags is None else own_tags[changes.slots],
+            )
             table[changes.slots] = changes.new
+            if own_tags is not None and changes.new_tags is not None:
+                own_tags[changes.slots] = changes.new_tags
     except ValueError as error:
         raise UserError(f"{flag}: {error}") from error
     with writing_results(recipe.out), new_directory(recipe.out) as partial:
@@ -96,8 +105,8 @@ def _read_tensors(prefix):
     }
 
 
-def _table_names(tensors):
-    """The names of the value tables in a checkpoint, by their layers."""
+def _variable_names(tensors, attribute):
+    """The names in a checkpoint of variables of tables, by their layers."""
     graph = trackable_object_graph_pb2.TrackableObjectGraph()
     graph.ParseFromString(tensors[_GRAPH])
 
@@ -107,7 +116,10 @@ def _table_names(tensors):
             for child in node.children
         }
 
-    tables = children(children(graph.nodes[0])["memory_values"])
+    attributes = children(graph.nodes[0])
+    if attribute not in attributes:
+        return {}
+    tables = children(attributes[attribute])
     return {
         int(number): node.attributes[0].checkpoint_key
         for number, node in tables.items()

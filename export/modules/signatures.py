@@ -37,7 +37,8 @@ def add_memory_access(
     For each memory layer N it returns `slots_N` and `weights_N`, of shape
     `(inputs, length, heads, top_k)`, and `num_slots_N`, the number of slots.
     The weights are 0 at padding. The attribute `memory_values` has the
-    variables of the value tables, by layer.
+    variables of the value tables, by layer, and `memory_tags` those of their
+    tags, if they have any.
 
     Args:
         module: the module to save, with `signatures_to_save`.
@@ -56,13 +57,16 @@ def add_memory_access(
             found[f"slots_{number}"] = slots
             found[f"weights_{number}"] = weights
             found[f"num_slots_{number}"] = tf.constant(
-                encoder.tables[number].num_slots
+                encoder.read_by[number].num_slots
             )
         return found
 
-    # Patches find the tables through this attribute.
+    # Patches find the tables through these attributes.
     module.memory_values = {
         str(number): table.values for number, table in encoder.tables.items()
+    }
+    module.memory_tags = {
+        str(number): tags for number, tags in encoder.tags.items()
     }
     module.memory_access = memory_access
     module.signatures_to_save["memory_access"] = memory_access

@@ -18,8 +18,8 @@ def read_mass(encoder: Encoder, inputs: dict) -> dict[int, np.ndarray]:
         inputs: dict of arrays, from `export.smaller.text_inputs`.
 
     Returns:
-        A dict, from the number of a memory's layer to a float64 array of shape
-        `(num_slots,)`.
+        A dict, from the number of a table, as in `encoder.tables`, to a float64
+        array of shape `(num_slots,)`.
     """
     access = tf.function(
         lambda inputs: encoder(inputs)["memory_access"],
@@ -30,11 +30,18 @@ def read_mass(encoder: Encoder, inputs: dict) -> dict[int, np.ndarray]:
         number: np.zeros(table.num_slots)
         for number, table in encoder.tables.items()
     }
+    # Several memories may read one table.
+    read_by = {
+        number: mass[lowest]
+        for number, table in encoder.read_by.items()
+        for lowest, each in encoder.tables.items()
+        if each is table
+    }
     count = -(-len(inputs["input_mask"]) // _BATCH)
     for batch in tqdm(batches_of(inputs, _BATCH), "Reads", count, disable=None):
         for number, (slots, weights) in access(batch).items():
             np.add.at(
-                mass[number], slots.numpy().ravel(), weights.numpy().ravel()
+                read_by[number], slots.numpy().ravel(), weights.numpy().ravel()
             )
     return mass
 

@@ -7,6 +7,8 @@ from keras import ops
 
 from keras_pkm.layers.observing import memory_reads
 from keras_pkm.layers.padding_mask import flatten_mask
+from keras_pkm.layers.token_ids import current_token_ids
+from keras_pkm.layers.token_ids import last_ids
 from keras_pkm.layers.value_table import ValueTable
 from keras_pkm.ops.arguments import fraction
 from keras_pkm.ops.arguments import positive_int
@@ -27,10 +29,11 @@ class Memory(keras.layers.Layer):
         output = combine(x, Σ_heads Σ_j weights[j] · values[slots[j]])
 
     A kind of memory is a subclass with an `address`, such as
-    `keras_pkm.layers.ProductKeyMemory`. It may have a `combine` of its own,
-    too. Whatever the package does with memories, it does with each kind:
-    `keras_pkm.models.add_memory`, `keras_pkm.optimizers.PKMAdam`, teaching,
-    patches, metrics, freezing, exports.
+    `keras_pkm.layers.ProductKeyMemory` and `keras_pkm.layers.NGramMemory`. It
+    may have a `combine` of its own, too. Whatever the package does with
+    memories, it does with each kind: `keras_pkm.models.add_memory`,
+    `keras_pkm.optimizers.PKMAdam`, teaching, patches, metrics, freezing,
+    exports.
 
     The layer itself has no residual connection and no layer normalization.
 
@@ -65,6 +68,12 @@ class Memory(keras.layers.Layer):
         training: bool. Whether dropout and the like act as in training.
         return_memory_access: bool. Whether to return the slots read, too.
             Defaults to `False`.
+        token_ids: int tensor of shape `(batch, length)`, for kinds of memory
+            whose `context_size` is above zero, and for inputs of shape
+            `(batch, length, dim)`: the ids of the tokens. Ids of tokens before
+            them may precede them, `(batch, context_size - 1 + length)`. Where
+            there is no token, the id is -1. Models of `keras_pkm.models` pass
+            them.
 
     Returns:
         A tensor of shape `(..., dim)`, or, with `return_memory_access=True`, a
@@ -83,7 +92,19 @@ class Memory(keras.layers.Layer):
     >>> memory = LargestChannels(num_slots=64, num_heads=1, top_k=2)
     >>> memory(np.random.normal(size=(4, 10, 64))).shape
     TensorShape([4, 10, 64])
+
+    Attributes:
+        context_size: int. How many token ids `address` needs of each token: its
+            own and those of the tokens before it. If it is above zero,
+            `address` takes a fourth argument, an int32 tensor of shape
+            `(tokens, context_size)`, in the order of the text. It is -1 before
+            the beginning of a text. Zero unless a kind of memory sets it.
+        uses_inputs: bool. Whether the output depends on the inputs, and not on
+            the token ids alone. True unless a kind of memory sets it.
     """
+
+    context_size = 0
+    uses_inputs = True
 
     def __init__(
         self,
@@ -121,7 +142,11 @@ class Memory(keras.layers.Layer):
         self.supports_jit = backend.SUPPORTS_JIT
 
     def address(
-        self, tokens: Tensor, mask: Tensor | None, training: bool | None
+        self,
+        tokens: Tensor,
+        mask: Tensor | None,
+        training: bool | None,
+        *token_ids: Tensor,
     ) -> MemoryAccess:
         """Returns the slots that each token reads, and their weights.
 
@@ -129,6 +154,8 @@ class Memory(keras.layers.Layer):
             tokens: float tensor of shape `(tokens, dim)`, zero at padding.
             mask: optional bool tensor of shape `(tokens,)`, false at padding.
             training: optional bool.
+            *token_ids: int32 tensor of shape `(tokens, context_size)`, unless
+                `context_size` is zero.
 
         Returns:
             A tuple of integer slots and float weights, of shape
@@ -145,6 +172,20 @@ class Memory(keras.layers.Layer):
             dim: The width of the inputs.
         """
 
+    def read(
+        self, slots: Tensor, weights: Tensor, implementation: str
+    ) -> Tensor:
+        """Returns what each token reads in the table.
+
+        Here it is the sum over heads and slots, of shape `(tokens, value_dim)`.
+
+        Args:
+            slots: int32 tensor of shape `(tokens, num_heads, top_k)`.
+            weights: float32 tensor of the same shape, zero at padding.
+            implementation: as `keras_pkm.layers.ValueTable` takes it.
+        """
+        return self.table(slots, weights, implementation=implementation)
+
     def combine(
         self, tokens: Tensor, reads: Tensor, training: bool | None
     ) -> Tensor:
@@ -154,15 +195,15 @@ class Memory(keras.layers.Layer):
 
         Args:
             tokens: float tensor of shape `(tokens, dim)`, zero at padding.
-            reads: tensor of shape `(tokens, value_dim)`, zero at padding.
+            reads: what `read` returned, zero at padding.
             training: optional bool.
 
         Returns:
-            A tensor of shape `(tokens, dim)`. It must be zero at padding.
+            A tensor of shape `(tokens, dim)`. At padding it may be anything.
         """
         if self.output_projection is not None:
             reads = self.output_projection(reads)
-        return self.value_dropout_layer(reads, training=training)
+        return reads
 
     def build(self, inputs_shape: tuple[int | None, ...]) -> None:
         dim = inputs_shape[-1]
@@ -172,20 +213,51 @@ class Memory(keras.layers.Layer):
                 f"Received: inputs_shape={inputs_shape}."
             )
         self.build_address(dim)
-        self._build_table(self.value_dim or dim)
-        self.build_combine(dim)
-
-    def _build_table(self, value_dim: int) -> None:
         if self.table is None:
-            self.table = ValueTable(
-                self.num_slots,
-                value_dim,
-                values_initializer=self.values_initializer,
-                values_regularizer=self.values_regularizer,
-                values_constraint=self.values_constraint,
-                dtype=self.dtype_policy,
-                name="table",
-            )
+            self.table = self.make_table(dim)
+        self._check_table(self.value_width(dim))
+        if not self.table.built:
+            self.table.build()
+        self.build_combine(dim)
+        self.value_dropout_layer = keras.layers.Dropout(
+            self.value_dropout, dtype=self.dtype_policy, name="value_dropout"
+        )
+
+    def value_width(self, dim: int) -> int:
+        """Returns the width of the values.
+
+        Args:
+            dim: The width of the inputs.
+        """
+        return self.value_dim or dim
+
+    def make_table(self, dim: int, name: str = "table") -> ValueTable:
+        """Returns a table for this memory, not built yet.
+
+        Args:
+            dim: The width of the inputs.
+            name: The name of the table.
+        """
+        return ValueTable(
+            self.num_slots,
+            self.value_width(dim),
+            values_initializer=self.values_initializer,
+            values_regularizer=self.values_regularizer,
+            values_constraint=self.values_constraint,
+            dtype=self.dtype_policy,
+            name=name,
+        )
+
+    def share_table(self, table: ValueTable) -> None:
+        """Makes the memory read a table that others read, too.
+
+        Args:
+            table: The table. It must fit when the memory is built.
+        """
+        self.table = table
+        self._shared_table = True
+
+    def _check_table(self, value_dim: int) -> None:
         expected = (self.num_slots, value_dim)
         if (self.table.num_slots, self.table.value_dim) != expected:
             raise ValueError(
@@ -194,8 +266,6 @@ class Memory(keras.layers.Layer):
                 f"{self.table.num_slots} slots of width "
                 f"{self.table.value_dim}."
             )
-        if not self.table.built:
-            self.table.build()
 
     def build_combine(self, dim: int) -> None:
         """Makes the layers and weights that `combine` needs.
@@ -213,9 +283,6 @@ class Memory(keras.layers.Layer):
                 name="output_projection",
             )
             self.output_projection.build((None, value_dim))
-        self.value_dropout_layer = keras.layers.Dropout(
-            self.value_dropout, dtype=self.dtype_policy, name="value_dropout"
-        )
 
     def call(
         self,
@@ -223,7 +290,9 @@ class Memory(keras.layers.Layer):
         mask: Tensor | None = None,
         training: bool | None = None,
         return_memory_access: bool = False,
+        token_ids: Tensor | None = None,
     ) -> Tensor | tuple[Tensor, MemoryAccess]:
+        context = self._contexts(inputs, token_ids)
         leading = ops.shape(inputs)[:-1]
         mask = flatten_mask(inputs, mask)
         tokens = ops.reshape(inputs, (-1, inputs.shape[-1]))
@@ -231,15 +300,18 @@ class Memory(keras.layers.Layer):
             # Padding may contain anything, including NaN.
             tokens = ops.where(mask[:, None], tokens, 0)
 
-        slots, weights = self.address(tokens, mask, training)
+        slots, weights = self.address(tokens, mask, training, *context)
         slots, weights = ops.cast(slots, "int32"), ops.cast(weights, "float32")
         if mask is not None:
             weights = ops.where(mask[:, None, None], weights, 0)
         memory_reads.report(self, slots, weights, mask)
         chosen = choose_implementation(self.implementation, training)
-        reads = self.table(slots, weights, implementation=chosen)
+        reads = self.read(slots, weights, chosen)
         reads = ops.cast(reads, self.compute_dtype)
         outputs = self.combine(tokens, reads, training)
+        outputs = self.value_dropout_layer(outputs, training=training)
+        if mask is not None:
+            outputs = ops.where(mask[:, None], outputs, 0)
 
         outputs = ops.reshape(outputs, (*leading, inputs.shape[-1]))
         if not return_memory_access:
@@ -249,6 +321,17 @@ class Memory(keras.layers.Layer):
             ops.reshape(slots, access),
             ops.reshape(weights, access),
         )
+
+    def _contexts(
+        self, inputs: Tensor, token_ids: Tensor | None
+    ) -> tuple[Tensor, ...]:
+        """What `address` takes besides: the last ids of each token, if any."""
+        if not self.context_size:
+            return ()
+        if token_ids is None:
+            token_ids = current_token_ids(self.name)
+        contexts = last_ids(inputs, token_ids, self.context_size)
+        return (ops.reshape(contexts, (-1, self.context_size)),)
 
     def compute_output_shape(
         self, inputs_shape: tuple[int | None, ...]
@@ -261,6 +344,7 @@ class Memory(keras.layers.Layer):
         mask: keras.KerasTensor | None = None,
         training: bool | None = None,
         return_memory_access: bool = False,
+        token_ids: keras.KerasTensor | None = None,
     ) -> Tensor | tuple[Tensor, MemoryAccess]:
         outputs = keras.KerasTensor(inputs.shape, dtype=self.compute_dtype)
         if not return_memory_access:
@@ -284,7 +368,9 @@ class Memory(keras.layers.Layer):
                 f"'{self.name}' reads a `table` that other memories may share, "
                 "which a config cannot say: copies would have tables of their "
                 "own. Build the model by your code, and keep its weights with "
-                "`save_weights` and `load_weights`."
+                "`save_weights` and `load_weights`. The backbones that "
+                "`add_memory(..., share_table=True)` returns have configs and "
+                "presets; clone them by `from_config`."
             )
         serialize = keras.saving.serialize_keras_object
         return {

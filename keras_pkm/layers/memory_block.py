@@ -14,7 +14,7 @@ from keras_pkm.ops.backend import backend
 from keras_pkm.ops.tensors import Tensor
 
 # What a block is asked besides its own arguments.
-_OWN = {"training": None, "return_memory_access": False}
+_OWN = {"training": None, "return_memory_access": False, "token_ids": None}
 _PADDING_MASKS = ("padding_mask", "decoder_padding_mask")
 
 
@@ -26,7 +26,8 @@ class MemoryBlock(keras.layers.Layer):
 
         y + memory(norm(y))
 
-    where norm is a layer normalization. The values of the memory are zero at
+    where norm is a layer normalization, or nothing if the memory's output does
+    not depend on its inputs. The values of the memory are zero at
     first, so that the block computes what it computed before, and learn from
     the first step on. It takes the arguments of the block and returns what the
     block returns: a tensor, or a tuple whose first entry is the tensor, such
@@ -54,6 +55,8 @@ class MemoryBlock(keras.layers.Layer):
         return_memory_access: bool. Whether to return a tuple of what the block
             returns and the memory access `(slots, weights)`, see
             `keras_pkm.layers.Memory`. Defaults to `False`.
+        token_ids: int tensor of shape `(batch, length)`, for kinds of memory
+            that need them, see `keras_pkm.layers.Memory`.
 
     Example:
 
@@ -83,20 +86,41 @@ class MemoryBlock(keras.layers.Layer):
         kwargs.setdefault("dtype", block.dtype_policy)
         super().__init__(**kwargs)
         self.block = block
-        self.normalization = keras.layers.LayerNormalization(
-            dtype=self.dtype_policy, name="normalization"
-        )
-        self.memory = make_memory(
+        made = make_memory(
             memory,
             self.dtype_policy,
             reads_zero=True,
             query_normalization="layer",
         )
+        self.normalization = None
+        if made.uses_inputs:
+            self.normalization = keras.layers.LayerNormalization(
+                dtype=self.dtype_policy, name="normalization"
+            )
+        self.memory = made
         self.supports_masking = True
         self.supports_jit = backend.SUPPORTS_JIT
 
+    def __getattr__(self, name: str) -> Any:
+        # Decoding asks the blocks of some models for what they are.
+        block = self.__dict__.get("block")
+        if block is None or name.startswith("_"):
+            raise AttributeError(
+                f"'{type(self).__name__}' has no attribute '{name}'."
+            )
+        value = getattr(block, name)
+        if callable(value):
+            raise AttributeError(
+                f"`{name}` of a `{type(block).__name__}` cannot be called "
+                "where a memory stands behind it, because the memory would "
+                "have no part in it. Models that decode so, such as a "
+                "`Qwen3_5CausalLM`, cannot generate with memories."
+            )
+        return value
+
     def build(self, inputs_shape: tuple[int | None, ...]) -> None:
-        self.normalization.build(inputs_shape)
+        if self.normalization is not None:
+            self.normalization.build(inputs_shape)
         self.memory.build(inputs_shape)
 
     def call(
@@ -104,6 +128,7 @@ class MemoryBlock(keras.layers.Layer):
         *args: Any,
         training: bool | None = None,
         return_memory_access: bool = False,
+        token_ids: Tensor | None = None,
         **kwargs: Any,
     ) -> Any:
         # Keras tells the block whether it is in training.
@@ -112,10 +137,11 @@ class MemoryBlock(keras.layers.Layer):
         if others and training:
             self._check_decoding()
         read, access = self.memory(
-            self.normalization(y),
+            y if self.normalization is None else self.normalization(y),
             mask=self._padding_mask(y, args, kwargs),
             training=training,
             return_memory_access=True,
+            token_ids=token_ids,
         )
         # The block may have another dtype policy.
         y = y + ops.cast(read, y.dtype)
@@ -152,6 +178,7 @@ class MemoryBlock(keras.layers.Layer):
         *args: Any,
         training: bool | None = None,
         return_memory_access: bool = False,
+        token_ids: keras.KerasTensor | None = None,
         **kwargs: Any,
     ) -> Any:
         outputs = self.block.compute_output_spec(*args, **kwargs)

@@ -59,6 +59,8 @@ class PKMTransformerEncoder(keras_hub.layers.TransformerEncoder):
         return_memory_access: bool. Whether to return the memory access
             `(slots, weights)`, too, see `keras_pkm.layers.Memory`.
             Not for the block `"ffn"`. Defaults to `False`.
+        token_ids: int tensor of shape `(batch, length)`, for kinds of memory
+            that need them, see `keras_pkm.layers.Memory`.
 
     Returns:
         A tensor of shape `(batch, length, dim)`; or a tuple of it, the
@@ -194,6 +196,7 @@ class PKMTransformerEncoder(keras_hub.layers.TransformerEncoder):
         return_attention_scores: bool = False,
         return_memory_access: bool = False,
         mask: Tensor | None = None,
+        token_ids: Tensor | None = None,
     ) -> Tensor | tuple[Any, ...]:
         self._check_access_request(return_memory_access)
         if padding_mask is None:
@@ -218,6 +221,7 @@ class PKMTransformerEncoder(keras_hub.layers.TransformerEncoder):
                 mask=padding_mask,
                 training=training,
                 return_memory_access=True,
+                token_ids=token_ids,
             )
             updates.append(read)
         x = sum(updates, residual)
@@ -269,6 +273,7 @@ class PKMTransformerEncoder(keras_hub.layers.TransformerEncoder):
         return_attention_scores: bool = False,
         return_memory_access: bool = False,
         mask: keras.KerasTensor | None = None,
+        token_ids: keras.KerasTensor | None = None,
     ) -> keras.KerasTensor | tuple[Any, ...]:
         self._check_access_request(return_memory_access)
         x = keras.KerasTensor(inputs.shape, dtype=self.compute_dtype)

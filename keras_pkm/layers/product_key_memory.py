@@ -1,15 +1,16 @@
 """The product-key memory layer."""
 
 import math
+from collections.abc import Iterable
 from typing import Any
 
 import keras
 from keras import ops
 
 from keras_pkm.layers.memory import Memory
-from keras_pkm.layers.query_normalization import build_query_normalization
 from keras_pkm.layers.query_normalization import make_query_normalization
-from keras_pkm.layers.query_normalization import normalize_queries
+from keras_pkm.layers.query_normalization import normalize
+from keras_pkm.layers.query_normalization import normalized_shape
 from keras_pkm.ops.arguments import fraction
 from keras_pkm.ops.arguments import positive_int
 from keras_pkm.ops.implementation import choose_implementation
@@ -35,6 +36,10 @@ class ProductKeyMemory(Memory):
     products (see `keras_pkm.ops.product_key_search`). More slots add capacity
     but hardly any time per token.
 
+    With `gate=True` the output is that of Memory+,
+
+        Memory+(x) = (PKM(x) ⊙ silu(x W₁ + b₁)) W₂ + b₂
+
     The layer itself has no residual connection and no layer normalization;
     `keras_pkm.models.add_memory` places it in Transformer blocks. Train it
     with `keras_pkm.optimizers.PKMAdam`, which leaves the rows of the table
@@ -51,11 +56,23 @@ class ProductKeyMemory(Memory):
         value_dim: int. Width of the values. Defaults to the width of the
             inputs; if it differs from that, a projection without bias brings
             the output to the inputs' width.
-        query_normalization: `"batch"`, `"layer"` or `None`. Batch
-            normalization spreads the queries over the keys, and so the reads
-            over the slots. Its moments exclude padding and are taken over
-            all replicas. Defaults to `"batch"`.
+        query_normalization: `"batch"`, `"layer"`, `"half_layer"` or `None`.
+            Batch normalization spreads the queries over the keys, and so the
+            reads over the slots. Its moments exclude padding and are taken
+            over all replicas. `"layer"` normalizes each query, and
+            `"half_layer"` each half of one. Defaults to `"batch"`.
+        query_hidden_dims: tuple of int. The widths of the hidden layers of the
+            network that makes the queries; each is normalized as the queries
+            are, and followed by a ReLU. Defaults to none: a projection alone.
         query_dropout, value_dropout: float in [0, 1). Default to `0`.
+        key_dropout: float in [0, 1). The probability with which a sub-key is
+            not there in a step of training, for any of its tokens. Defaults to
+            `0`.
+        head_dropout: float in [0, 1). The probability with which a head reads
+            nothing in a step of training; what the others read is scaled up.
+            Defaults to `0`.
+        gate: bool. Whether the output is gated, as in Memory+. Defaults to
+            `False`.
         sub_keys_initializer: optional. Defaults to a uniform one around 0.
         sub_keys_regularizer, sub_keys_constraint: optional.
         **kwargs: further arguments of `keras_pkm.layers.Memory`:
@@ -94,6 +111,8 @@ class ProductKeyMemory(Memory):
 
     - [Lample et al., 2019](https://arxiv.org/abs/1907.05242)
     - [Kim and Jung, 2020](https://arxiv.org/abs/2010.03881)
+    - [Zhou et al., 2020](https://arxiv.org/abs/2004.13342), DropHead
+    - [Berges et al., 2024](https://arxiv.org/abs/2412.09764), Memory+
     """
 
     def __init__(
@@ -104,8 +123,12 @@ class ProductKeyMemory(Memory):
         key_dim: int = 256,
         value_dim: int | None = None,
         query_normalization: str | None = "batch",
+        query_hidden_dims: Iterable[int] = (),
         query_dropout: float = 0.0,
         value_dropout: float = 0.0,
+        key_dropout: float = 0.0,
+        head_dropout: float = 0.0,
+        gate: bool = False,
         sub_keys_initializer: Any = None,
         sub_keys_regularizer: Any = None,
         sub_keys_constraint: Any = None,
@@ -123,7 +146,14 @@ class ProductKeyMemory(Memory):
         self.num_sub_keys = int(num_sub_keys)
         self.key_dim = int(key_dim)
         self.query_normalization = query_normalization
+        self.query_hidden_dims = [
+            positive_int("query_hidden_dims", each)
+            for each in query_hidden_dims
+        ]
         self.query_dropout = fraction("query_dropout", query_dropout)
+        self.key_dropout = fraction("key_dropout", key_dropout)
+        self.head_dropout = fraction("head_dropout", head_dropout)
+        self.gate = bool(gate)
         self.sub_keys_initializer = keras.initializers.get(sub_keys_initializer)
         self.sub_keys_regularizer = keras.regularizers.get(sub_keys_regularizer)
         self.sub_keys_constraint = keras.constraints.get(sub_keys_constraint)
@@ -151,20 +181,41 @@ class ProductKeyMemory(Memory):
             )
 
     def build_address(self, dim: int) -> None:
-        half = self.key_dim // 2
-        bound = 1 / math.sqrt(half)
-        self.query_projection = keras.layers.Dense(
-            self.num_heads * self.key_dim,
-            dtype=self.dtype_policy,
-            name="query_projection",
+        self.query_hidden_layers = []
+        self.query_hidden_normalizations = []
+        for number, units in enumerate(self.query_hidden_dims, 1):
+            name = f"query_hidden_{number}"
+            self.query_hidden_layers.append(self._dense(dim, units, name))
+            normalization = make_query_normalization(
+                self.query_normalization, f"{name}_normalization"
+            )
+            if normalization is not None:
+                normalization.build((None, units))
+            self.query_hidden_normalizations.append(normalization)
+            dim = units
+        self.query_projection = self._dense(
+            dim, self.num_heads * self.key_dim, "query_projection"
         )
-        self.query_projection.build((None, dim))
-        build_query_normalization(
-            self.query_normalization_layer, self.num_heads, self.key_dim
+        self._query_shape = normalized_shape(
+            self.query_normalization, self.num_heads, self.key_dim
         )
+        if self.query_normalization_layer is not None:
+            self.query_normalization_layer.build((None, *self._query_shape))
         self.query_dropout_layer = keras.layers.Dropout(
             self.query_dropout, dtype="float32", name="query_dropout"
         )
+        # It keeps a sub-key, or all reads of a head, for all tokens or none.
+        self.key_dropout_layer = keras.layers.Dropout(
+            self.key_dropout, dtype="float32", name="key_dropout"
+        )
+        self.head_dropout_layer = keras.layers.Dropout(
+            self.head_dropout,
+            noise_shape=(1, self.num_heads, 1),
+            dtype="float32",
+            name="head_dropout",
+        )
+        half = self.key_dim // 2
+        bound = 1 / math.sqrt(half)
         self.sub_keys = self.add_weight(
             shape=(self.num_heads, 2, self.num_sub_keys, half),
             initializer=self.sub_keys_initializer
@@ -175,29 +226,80 @@ class ProductKeyMemory(Memory):
             name="sub_keys",
         )
 
+    def build_combine(self, dim: int) -> None:
+        if not self.gate:
+            super().build_combine(dim)
+            return
+        value_dim = self.table.value_dim
+        self.gate_projection = self._dense(
+            dim, value_dim, "gate_projection", activation="silu"
+        )
+        self.output_projection = self._dense(
+            value_dim, dim, "output_projection"
+        )
+
+    def _dense(
+        self, dim: int, units: int, name: str, activation: str | None = None
+    ) -> keras.layers.Dense:
+        dense = keras.layers.Dense(
+            units, activation=activation, dtype=self.dtype_policy, name=name
+        )
+        dense.build((None, dim))
+        return dense
+
     def address(
         self, tokens: Tensor, mask: Tensor | None, training: bool | None
     ) -> MemoryAccess:
-        # Float32 queries of shape (tokens, num_heads, key_dim).
-        queries = ops.cast(self.query_projection(tokens), "float32")
-        queries = normalize_queries(
-            self.query_normalization_layer,
-            queries,
-            self.num_heads,
-            mask,
-            training,
-        )
-        queries = self.query_dropout_layer(queries, training=training)
         slots, scores = product_key_search(
-            queries,
+            self._queries(tokens, mask, training),
             self.sub_keys,
             self.top_k,
             choose_implementation(self.implementation, training),
+            self._dropped_keys(training),
         )
-        return slots, read_weights(scores)
+        weights = read_weights(scores)
+        return slots, self.head_dropout_layer(weights, training=training)
+
+    def _queries(
+        self, tokens: Tensor, mask: Tensor | None, training: bool | None
+    ) -> Tensor:
+        """Float32 queries of shape `(tokens, num_heads, key_dim)`."""
+        for dense, normalization in zip(
+            self.query_hidden_layers, self.query_hidden_normalizations
+        ):
+            hidden = ops.cast(dense(tokens), "float32")
+            hidden = normalize(normalization, hidden, mask, training)
+            tokens = ops.relu(hidden)
+        queries = ops.cast(self.query_projection(tokens), "float32")
+        queries = normalize(
+            self.query_normalization_layer,
+            ops.reshape(queries, (-1, *self._query_shape)),
+            mask,
+            training,
+        )
+        queries = ops.reshape(queries, (-1, self.num_heads, self.key_dim))
+        return self.query_dropout_layer(queries, training=training)
+
+    def _dropped_keys(self, training: bool | None) -> Tensor | None:
+        if not (training and self.key_dropout):
+            return None
+        kept = ops.ones((self.num_heads, 2, self.num_sub_keys))
+        return self.key_dropout_layer(kept, training=True) == 0
+
+    def combine(
+        self, tokens: Tensor, reads: Tensor, training: bool | None
+    ) -> Tensor:
+        if self.gate:
+            reads = reads * self.gate_projection(tokens)
+        return super().combine(tokens, reads, training)
 
     def parts(self) -> dict[str, list[keras.Variable | keras.layers.Layer]]:
-        queries = [self.query_projection, self.query_normalization_layer]
+        queries = [
+            *self.query_hidden_layers,
+            *self.query_hidden_normalizations,
+            self.query_projection,
+            self.query_normalization_layer,
+        ]
         return {
             **super().parts(),
             "keys": [self.sub_keys],
@@ -213,7 +315,11 @@ class ProductKeyMemory(Memory):
             "num_sub_keys": self.num_sub_keys,
             "key_dim": self.key_dim,
             "query_normalization": self.query_normalization,
+            "query_hidden_dims": list(self.query_hidden_dims),
             "query_dropout": self.query_dropout,
+            "key_dropout": self.key_dropout,
+            "head_dropout": self.head_dropout,
+            "gate": self.gate,
             "sub_keys_initializer": serialize(self.sub_keys_initializer),
             "sub_keys_regularizer": serialize(self.sub_keys_regularizer),
             "sub_keys_constraint": serialize(self.sub_keys_constraint),

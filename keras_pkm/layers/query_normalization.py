@@ -1,68 +1,69 @@
 """The normalization of a memory's queries, chosen by name."""
 
 import keras
-from keras import ops
 
 from keras_pkm.layers.masked_batch_normalization import MaskedBatchNormalization
 from keras_pkm.ops.tensors import Tensor
 
 
-def make_query_normalization(name: str | None) -> keras.layers.Layer | None:
+def make_query_normalization(
+    kind: str | None, name: str = "query_normalization"
+) -> keras.layers.Layer | None:
     """Returns a layer that normalizes queries, in float32.
 
     Args:
-        name: `"batch"`, `"layer"`, or `None` for no normalization.
+        kind: `"batch"`, `"layer"`, `"half_layer"`, or `None` for no
+            normalization.
+        name: The name of the layer.
 
     Raises:
-        ValueError: the name is unknown.
+        ValueError: there is no such kind.
     """
-    if name not in ("batch", "layer", None):
-        raise ValueError(
-            '`query_normalization` must be "batch", "layer" or None. '
-            f"Received: query_normalization={name!r}."
+    if kind is None:
+        return None
+    if kind == "batch":
+        return MaskedBatchNormalization(dtype="float32", name=name)
+    if kind == "layer":
+        return keras.layers.LayerNormalization(dtype="float32", name=name)
+    if kind == "half_layer":
+        return keras.layers.LayerNormalization(
+            epsilon=1e-5, dtype="float32", name=name
         )
-    kind = {
-        "batch": MaskedBatchNormalization,
-        "layer": keras.layers.LayerNormalization,
-        None: None,
-    }[name]
-    return kind and kind(dtype="float32", name="query_normalization")
+    raise ValueError(
+        '`query_normalization` must be "batch", "layer", "half_layer" or None. '
+        f"Received: query_normalization={kind!r}."
+    )
 
 
-def build_query_normalization(
-    layer: keras.layers.Layer | None, num_heads: int, key_dim: int
-) -> None:
-    """Builds the layer that `make_query_normalization` returned."""
-    if isinstance(layer, MaskedBatchNormalization):
-        # One mean and variance for each (head, dimension).
-        layer.build((None, num_heads * key_dim))
-    elif layer is not None:
-        layer.build((None, num_heads, key_dim))
+def normalized_shape(
+    kind: str | None, num_heads: int, key_dim: int
+) -> tuple[int, ...]:
+    """Returns the shape in which a token's queries are normalized.
+
+    A batch normalization has a mean and a variance for each head and
+    dimension; the others normalize the last axis.
+    """
+    if kind == "batch":
+        return (num_heads * key_dim,)
+    if kind == "half_layer":
+        return (num_heads, 2, key_dim // 2)
+    return (num_heads, key_dim)
 
 
-def normalize_queries(
+def normalize(
     layer: keras.layers.Layer | None,
-    queries: Tensor,
-    num_heads: int,
+    inputs: Tensor,
     mask: Tensor | None,
     training: bool | None,
 ) -> Tensor:
-    """Normalizes queries.
+    """Calls a layer that `make_query_normalization` returned.
 
     Args:
-        layer: The layer that `make_query_normalization` returned, or `None`.
-        queries: float32 tensor of shape `(tokens, num_heads * key_dim)`.
-        num_heads: int.
+        layer: The layer, or `None`.
+        inputs: float32 tensor of shape `(tokens, ...)`.
         mask: optional bool tensor of shape `(tokens,)`, false at padding.
         training: optional bool.
-
-    Returns:
-        float32 tensor of shape `(tokens, num_heads, key_dim)`.
     """
     if isinstance(layer, MaskedBatchNormalization):
-        queries = layer(queries, training=training, mask=mask)
-    shape = (-1, num_heads, queries.shape[-1] // num_heads)
-    queries = ops.reshape(queries, shape)
-    if isinstance(layer, keras.layers.LayerNormalization):
-        queries = layer(queries)
-    return queries
+        return layer(inputs, training=training, mask=mask)
+    return inputs if layer is None else layer(inputs)

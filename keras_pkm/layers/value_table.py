@@ -35,6 +35,9 @@ class ValueTable(keras.layers.Layer):
         values_regularizer: optional. It reads the whole table, so that each
             step changes all rows.
         values_constraint: optional. It rewrites the whole table at each step.
+        tags: bool. Whether each row has a tag, too: an int32 that says whose
+            row it is, in the variable `tags` of shape `(num_slots,)`. It is
+            zero where nobody has claimed the row. Defaults to `False`.
         **kwargs: further arguments of `keras.layers.Layer`, such as `name` and
             `dtype`. The values and their sums are float32 under every policy.
 
@@ -70,6 +73,7 @@ class ValueTable(keras.layers.Layer):
         values_initializer: Any = None,
         values_regularizer: Any = None,
         values_constraint: Any = None,
+        tags: bool = False,
         **kwargs: Any,
     ):
         # Weights of reads stay in float32.
@@ -79,6 +83,9 @@ class ValueTable(keras.layers.Layer):
         self.values_initializer = keras.initializers.get(values_initializer)
         self.values_regularizer = keras.regularizers.get(values_regularizer)
         self.values_constraint = keras.constraints.get(values_constraint)
+        self.has_tags = bool(tags)
+        self.tags: keras.Variable | None = None
+        self._is_claimed = False
         self.supports_jit = backend.SUPPORTS_JIT
 
     def build(self, *_: Any) -> None:
@@ -93,6 +100,15 @@ class ValueTable(keras.layers.Layer):
             name="values",
         )
         mark_as_table(self.values)
+        if self.has_tags:
+            self.tags = self.add_weight(
+                shape=(self.num_slots,),
+                initializer="zeros",
+                dtype="int32",
+                trainable=False,
+                aggregation="only_first_replica",
+                name="tags",
+            )
 
     def call(
         self,
@@ -112,6 +128,24 @@ class ValueTable(keras.layers.Layer):
         if per_head:
             sums = ops.reshape(sums, (-1, heads, self.value_dim))
         return sums
+
+    def check_claimed(self) -> None:
+        """Checks that training can change a row.
+
+        Raises:
+            ValueError: the rows have tags, and none of them is claimed.
+        """
+        if self.tags is None or self._is_claimed:
+            return
+        tags = backend.present_value(self.tags)
+        # Once is enough: steps that are not compiled would ask each time.
+        self._is_claimed = tags is not None and bool(tags.any())
+        if tags is not None and not self._is_claimed:
+            raise ValueError(
+                f"'{self.path}' must have rows that n-grams have claimed "
+                "before it is trained, because no other row is read. Received: "
+                "a table whose tags are all zero. Call `claim` of its memory."
+            )
 
     def compute_output_spec(
         self,
@@ -133,6 +167,7 @@ class ValueTable(keras.layers.Layer):
             "values_initializer": serialize(self.values_initializer),
             "values_regularizer": serialize(self.values_regularizer),
             "values_constraint": serialize(self.values_constraint),
+            "tags": self.has_tags,
         }
 
 

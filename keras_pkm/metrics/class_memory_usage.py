@@ -79,7 +79,8 @@ class ClassMemoryUsage(keras.metrics.Metric):
 
         Args:
             slots: int tensor of shape `(batch, ..., num_heads, top_k)`.
-            weights: float tensor of the same shape.
+            weights: float tensor of the same shape. A head whose weights are
+                all 0 reads nothing.
             labels: the classes, 0 or 1: numbers of shape `(batch,)` or
                 `(batch, 1)`, or one-hot rows of shape `(batch, num_classes)`.
                 Examples of other classes are not counted.
@@ -112,8 +113,8 @@ class ClassMemoryUsage(keras.metrics.Metric):
             + self.num_slots
             * ops.cast(ops.clip(of_tokens, 0, 1), "int32")[:, None]
         )
-        heads = read.shape[1]
-        self._top1.add(cells, ops.repeat(counted, heads))
+        is_read = ops.cast(ops.any(shares != 0, axis=-1), counted.dtype)
+        self._top1.add(cells, ops.reshape(is_read * counted[:, None], (-1,)))
 
     @property
     def counts(self) -> np.ndarray:

@@ -88,24 +88,27 @@ class MemoryUsage(keras.metrics.Metric):
 
         Args:
             slots: int tensor of shape `(..., num_heads, top_k)`.
-            weights: float tensor of the same shape.
+            weights: float tensor of the same shape. A slot whose weight is 0
+                is not read.
             padding_mask: optional bool or int tensor of shape `(...)`, false
                 or 0 at padding, which is not counted.
         """
         read, shares, counted = flatten_access(slots, weights, padding_mask)
         heads, top_k = read.shape[-2:]
-        per_head = ops.repeat(counted, heads)
-        per_read = ops.repeat(per_head, top_k)
+        is_read = ops.cast(shares != 0, counted.dtype)
+        is_read *= counted[:, None, None]
+        per_read = ops.reshape(is_read, (-1,))
+        of_heads = ops.max(is_read, axis=-1)
 
         self._reads.add(read, per_read)
         self._weights.add(
             read, ops.reshape(shares, (-1,)) * ops.cast(per_read, WIDEST_FLOAT)
         )
-        self._top1.add(top1_slots(read, shares), per_head)
+        self._top1.add(top1_slots(read, shares), ops.reshape(of_heads, (-1,)))
         flat = (-1, heads * top_k)
         self._top1_of_token.add(
             top1_slots(ops.reshape(read, flat), ops.reshape(shares, flat)),
-            counted,
+            ops.max(of_heads, axis=-1),
         )
 
     @property

@@ -20,6 +20,7 @@ def add_memory(
     memory_layers: Iterable[int],
     memory: MemoryTemplate = None,
     memory_block: str = "serial",
+    share_table: bool = False,
 ) -> keras_hub.models.Backbone | keras_hub.models.Task:
     """Adds memories to a language model of KerasHub: the paper's "+Init".
 
@@ -55,6 +56,8 @@ def add_memory(
             the class `keras_hub.layers.TransformerEncoder`, such as those of
             BERT, DistilBERT, RoBERTa, XLM-RoBERTa and ELECTRA. `"ffn"` adds
             none: the plain block. Defaults to `"serial"`.
+        share_table: bool. Whether all memories read one table of values, each
+            at addresses of its own, as in Memory+. Defaults to `False`.
 
     Returns:
         A `keras_pkm.models.MemoryBackbone`, or a task around one. It shares
@@ -90,10 +93,11 @@ def add_memory(
 
     - [Lample et al., 2019](https://arxiv.org/abs/1907.05242)
     - [Kim and Jung, 2020](https://arxiv.org/abs/2010.03881)
+    - [Berges et al., 2024](https://arxiv.org/abs/2412.09764), Memory+
     """
     if isinstance(model, KINDS):
         backbone = add_memory(
-            model.backbone, memory_layers, memory, memory_block
+            model.backbone, memory_layers, memory, memory_block, share_table
         )
         return _around(backbone, model)
     if not isinstance(model, keras_hub.models.Backbone):
@@ -112,7 +116,12 @@ def add_memory(
     # The new weights belong to the strategy of the others.
     with backend.strategy_of(model).scope():
         return backbone_class(type(model))(
-            model, memory_layers, memory, memory_block, **computed
+            model,
+            memory_layers,
+            memory,
+            memory_block,
+            share_table,
+            **computed,
         )
 
 

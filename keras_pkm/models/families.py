@@ -13,6 +13,7 @@ import keras
 import keras_hub
 
 from keras_pkm.models.architecture import set_epsilon
+from keras_pkm.models.decoding import DecodesWithTokenIds
 from keras_pkm.models.memory_backbone import MemoryBackbone
 from keras_pkm.models.question_answerer import QuestionAnswerer
 from keras_pkm.trainers.task_training import TaskTraining
@@ -97,6 +98,10 @@ class _CheckpointsEpsilon(TaskTraining):
             set_epsilon(self.masked_lm_head, epsilon)
 
 
+class _CausalLM(DecodesWithTokenIds, TaskTraining):
+    """Causal language models, whose memories may need the ids of tokens."""
+
+
 def backbone_class(
     plain_cls: type[keras_hub.models.Backbone],
 ) -> type[MemoryBackbone]:
@@ -131,6 +136,8 @@ def task_class(plain_cls: Any) -> type[keras_hub.models.Task]:
         bases = (plain_cls,)
     elif issubclass(plain_cls, keras_hub.models.MaskedLM):
         bases = (_CheckpointsEpsilon, plain_cls)
+    elif issubclass(plain_cls, keras_hub.models.CausalLM):
+        bases = (_CausalLM, plain_cls)
     else:
         bases = (TaskTraining, plain_cls)
     return _make(_MemoryTask, plain_cls, bases, members)

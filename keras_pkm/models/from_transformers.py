@@ -21,6 +21,7 @@ def from_transformers(
     memory_layers: Iterable[int] = (),
     memory: MemoryTemplate = None,
     memory_block: str = "resm",
+    share_table: bool = False,
     task: type[keras_hub.models.Task] | None = None,
     load_weights: bool = True,
     dropout: float | None = None,
@@ -44,6 +45,8 @@ def from_transformers(
         memory: optional, see `keras_pkm.models.add_memory`.
         memory_block: `"resm"`, `"pkm"`, `"ffn"` or `"serial"`, see
             `keras_pkm.models.add_memory`. Defaults to `"resm"`.
+        share_table: bool. Whether all memories read one table of values.
+            Defaults to `False`.
         task: optional. The kind of task: `keras_hub.models.MaskedLM`,
             `keras_hub.models.TextClassifier` or
             `keras_pkm.models.QuestionAnswerer`. The head is loaded if the
@@ -96,6 +99,7 @@ def from_transformers(
         memory_layers,
         memory,
         memory_block,
+        share_table,
         **reader.architecture(),
     )
     if task is not None:

@@ -10,6 +10,7 @@ import keras
 import keras_hub
 
 from keras_pkm.layers.make_memory import MemoryTemplate
+from keras_pkm.layers.make_memory import make_memory
 from keras_pkm.layers.make_memory import memory_config
 from keras_pkm.layers.memories import memories
 from keras_pkm.layers.memory_block import MemoryBlock
@@ -46,6 +47,8 @@ class MemoryBackbone(keras_hub.models.Backbone):
         memory_block: `"serial"`, behind a block; `"resm"`, beside its
             feed-forward network; `"pkm"`, instead of that network; or
             `"ffn"`, no memory. Defaults to `"serial"`.
+        share_table: bool. Whether all memories read one table of values.
+            Defaults to `False`.
         feedforward_activation: optional: `"gelu"` or `"gelu_approximate"`.
             The activation of a BERT, DistilBERT or RoBERTa whose checkpoint
             has another than KerasHub's class, which has no argument for it.
@@ -97,6 +100,7 @@ class MemoryBackbone(keras_hub.models.Backbone):
         memory_layers: Iterable[int] = (),
         memory: MemoryTemplate = None,
         memory_block: str = "serial",
+        share_table: bool = False,
         feedforward_activation: str | None = None,
         normalization_epsilon: float | None = None,
         dtype: str | keras.DTypePolicy | None = None,
@@ -111,17 +115,38 @@ class MemoryBackbone(keras_hub.models.Backbone):
         if normalization_epsilon is not None:
             normalization_epsilon = set_epsilon(backbone, normalization_epsilon)
 
+        numbers = () if memory_block == "ffn" else memory_layers
+        table = None
+        if share_table and numbers:
+            table = make_memory(
+                memory, blocks[0].dtype_policy, memory_block != "pkm"
+            ).make_table(backbone.hidden_dim, "memory_table")
+
         def add_to(block: keras.layers.Layer) -> keras.layers.Layer:
             name = f"{block.name}_with_memory"
-            if memory_block == "serial":
-                return MemoryBlock(block, memory, name=name)
-            return make_parallel_block(block, memory_block, memory, name)
+            if memory_block != "serial":
+                return make_parallel_block(
+                    block, memory_block, memory, name, table
+                )
+            layer = MemoryBlock(block, memory, name=name)
+            if table is not None:
+                layer.memory.share_table(table)
+            return layer
 
-        numbers = () if memory_block == "ffn" else memory_layers
         with_memory = {number: add_to(blocks[number - 1]) for number in numbers}
         numbered = {id(block): number for number, block in enumerate(blocks, 1)}
         accesses: dict[int, Any] = {}
         block_outputs: dict[int, Any] = {}
+
+        inputs = keras.tree.map_structure(
+            lambda each: keras.Input(
+                batch_shape=each.shape, dtype=each.dtype, name=each.name
+            ),
+            backbone.input,
+        )
+
+        if any(each.memory.context_size for each in with_memory.values()):
+            _check_token_ids(backbone)
 
         def call_layer(layer: keras.Layer, *args: Any, **kwargs: Any) -> Any:
             number = numbered.get(id(layer))
@@ -136,7 +161,10 @@ class MemoryBackbone(keras_hub.models.Backbone):
             if number not in with_memory:
                 outputs = layer(*args, **kwargs)
             else:
-                outputs, accesses[number] = with_memory[number](
+                block = with_memory[number]
+                if block.memory.context_size:
+                    kwargs["token_ids"] = inputs["token_ids"]
+                outputs, accesses[number] = block(
                     *args, return_memory_access=True, **kwargs
                 )
             first = outputs[0] if isinstance(outputs, tuple) else outputs
@@ -145,6 +173,7 @@ class MemoryBackbone(keras_hub.models.Backbone):
 
         graph = keras.models.clone_model(
             backbone,
+            input_tensors=inputs,
             clone_function=lambda layer: layer,
             call_function=call_layer,
         )
@@ -153,6 +182,7 @@ class MemoryBackbone(keras_hub.models.Backbone):
         self.memory_layers = memory_layers
         self.memory = memory_config(memory)
         self.memory_block = memory_block
+        self.share_table = bool(share_table)
         self.feedforward_activation = feedforward_activation
         self.normalization_epsilon = normalization_epsilon
 
@@ -280,6 +310,7 @@ class MemoryBackbone(keras_hub.models.Backbone):
             "memory_layers": list(self.memory_layers),
             "memory": dict(self.memory),
             "memory_block": self.memory_block,
+            "share_table": self.share_table,
             "feedforward_activation": self.feedforward_activation,
             "normalization_epsilon": self.normalization_epsilon,
         }
@@ -312,6 +343,20 @@ def _check_dtype(
             f"Received: dtype={dtype!r}, and a backbone with "
             f"{backbone.dtype_policy}. Leave it out, or make the backbone "
             "with it."
+        )
+
+
+def _check_token_ids(backbone: keras_hub.models.Backbone) -> None:
+    """Checks that there is an id for each token of the blocks."""
+    # Images stand before the text of a PaliGemma, as tokens without ids.
+    if "token_ids" not in backbone.input or isinstance(
+        backbone, keras_hub.models.PaliGemmaBackbone
+    ):
+        raise ValueError(
+            "`backbone` must have an id for each token of its blocks, which "
+            "memories of n-grams need. Received: a "
+            f"`{type(backbone).__name__}`. Use a "
+            "`keras_pkm.layers.ProductKeyMemory`."
         )
 
 

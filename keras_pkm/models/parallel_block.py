@@ -6,6 +6,7 @@ import keras_hub
 from keras_pkm.layers.make_memory import MemoryTemplate
 from keras_pkm.layers.make_memory import make_memory
 from keras_pkm.layers.pkm_transformer_encoder import PKMTransformerEncoder
+from keras_pkm.layers.value_table import ValueTable
 
 # The sublayers of `keras_hub.layers.TransformerEncoder`.
 _SUBLAYERS = (
@@ -24,6 +25,7 @@ def make_parallel_block(
     memory_block: str,
     memory: MemoryTemplate,
     name: str,
+    table: ValueTable | None = None,
 ) -> PKMTransformerEncoder:
     """Returns an encoder layer with a memory beside its FFN, or instead of it.
 
@@ -34,6 +36,7 @@ def make_parallel_block(
         memory_block: `"resm"` or `"pkm"`.
         memory: A memory, its config, or arguments of `ProductKeyMemory`.
         name: The name of the new layer.
+        table: The table, if several memories share one.
 
     Raises:
         ValueError: the layer is of another class.
@@ -52,6 +55,8 @@ def make_parallel_block(
     block = PKMTransformerEncoder(
         **{**config, "block": memory_block, "memory": memory}
     )
+    if table is not None and block.memory is not None:
+        block.memory.share_table(table)
     for sublayer in _SUBLAYERS:
         # With a memory instead of the FFN, the FFN's layers are left out.
         if memory_block == "resm" or sublayer not in _SUBLAYERS[-3:]:

@@ -15,6 +15,7 @@ def product_key_search(
     sub_keys: Tensor,
     top_k: int,
     implementation: str = "auto",
+    dropped: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Finds the `top_k` best of the `n * n` product keys of each head.
 
@@ -38,6 +39,10 @@ def product_key_search(
         top_k: int. Number of slots to return for each head, at most `n`.
         implementation: `"fastest"`, `"portable"` or `"auto"`, as for
             `keras_pkm.ops.embedding_bag`. Defaults to `"auto"`.
+        dropped: optional bool tensor of shape `(num_heads, 2, n)`, true at
+            sub-keys that are not searched. If fewer than `top_k` of a half
+            are left, slots with others are found, whose scores are below
+            `-1e30`. Defaults to none.
 
     Returns:
         A tuple `(slots, scores)`, both of shape `(tokens, num_heads, top_k)`,
@@ -59,18 +64,23 @@ def product_key_search(
     top_k = positive_int("top_k", top_k)
     queries = ops.cast(queries, "float32")
     sub_keys = ops.cast(sub_keys, "float32")
-    find = functools.partial(stock_search, top_k)
+    find = functools.partial(stock_search, top_k, dropped=dropped)
     return backend.search(find, queries, sub_keys, implementation)
 
 
 def stock_search(
-    top_k: int, queries: Tensor, sub_keys: Tensor
+    top_k: int,
+    queries: Tensor,
+    sub_keys: Tensor,
+    dropped: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Like `product_key_search`, with the backend's own gradients."""
     num_heads, _, num_sub_keys, half = sub_keys.shape
     queries = ops.reshape(queries, (-1, num_heads, 2, half))
     # Heads first: matrix products then need no transposition.
     sub_scores = ops.einsum("thsd,hsnd->hstn", queries, sub_keys)
+    if dropped is not None:
+        sub_scores = ops.where(dropped[:, :, None], -2e30, sub_scores)
     sub_scores, sub_slots = ops.top_k(sub_scores, top_k)  # (h, 2, t, top_k)
     sub_slots = ops.cast(sub_slots, "int32")
 

@@ -5,14 +5,18 @@ import hashlib
 import os
 import pathlib
 from collections.abc import Mapping
+from typing import Any
 from typing import Literal
+from typing import NamedTuple
 from typing import TypeAlias
+from typing import cast
 
 import keras
 import numpy as np
 from keras import ops
 
 from keras_pkm.layers.memories import tables
+from keras_pkm.layers.value_table import ValueTable
 from keras_pkm.ops.backend import backend
 from keras_pkm.teaching.patch_file import read_patch
 from keras_pkm.teaching.patch_file import write_patch
@@ -66,7 +70,7 @@ class MemoryPatch:
 
     @classmethod
     def since(
-        cls, start: Mapping[int, np.ndarray], model: keras.Model
+        cls, start: Mapping[int, "TableCopy"], model: keras.Model
     ) -> "MemoryPatch":
         """Returns what has changed in the memories of a model.
 
@@ -75,7 +79,9 @@ class MemoryPatch:
             model: The model now.
         """
         changes = {
-            number: RowChanges.between(start[number], now)
+            number: RowChanges.between(
+                start[number].values, now.values, start[number].tags, now.tags
+            )
             for number, now in copy_tables(model).items()
         }
         return cls(
@@ -152,17 +158,26 @@ class MemoryPatch:
     def _replace(self, model: keras.Model, done: Done) -> None:
         self.check_model(count_slots(model), fingerprint(model))
         changes = self.changes(done)
+        found = tables(model)
         replicas = {
             number: backend.components(table.values)
-            for number, table in tables(model).items()
+            for number, table in found.items()
         }
+        tags = {number: _tags(table) for number, table in found.items()}
         for number, each in changes.items():
+            own_tags = tags[number]
+            if own_tags is not None:
+                own_tags = own_tags[each.slots]
             for values in replicas[number]:
                 present = backend.read_rows(values, each.slots)
-                each.check(present, number, done)
+                each.check(present, number, done, own_tags)
         for number, each in changes.items():
             for values in replicas[number]:
                 backend.write_rows(values, each.slots, each.new)
+            own_tags = tags[number]
+            if own_tags is not None and each.new_tags is not None:
+                own_tags[each.slots] = each.new_tags
+                cast(Any, found[number].tags).assign(own_tags)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the patch to a file, bit for bit.
@@ -192,12 +207,28 @@ class MemoryPatch:
         return cls(*read_patch(pathlib.Path(path)))
 
 
-def copy_tables(model: keras.Model) -> dict[int, np.ndarray]:
+class TableCopy(NamedTuple):
+    """A copy of a value table: its values, and its tags if it has any."""
+
+    values: np.ndarray
+    tags: np.ndarray | None
+
+
+def copy_tables(model: keras.Model) -> dict[int, TableCopy]:
     """Returns copies of a model's value tables, by the memory's number."""
     return {
-        number: np.array(ops.convert_to_numpy(table.values))
+        number: TableCopy(
+            np.array(ops.convert_to_numpy(table.values)), _tags(table)
+        )
         for number, table in tables(model).items()
     }
+
+
+def _tags(table: ValueTable) -> np.ndarray | None:
+    """A copy of the tags of a table, if it has any."""
+    if table.tags is None:
+        return None
+    return np.array(ops.convert_to_numpy(table.tags))
 
 
 def count_slots(model: keras.Model) -> dict[int, int]:
@@ -206,14 +237,18 @@ def count_slots(model: keras.Model) -> dict[int, int]:
 
 
 def fingerprint(model: keras.Model) -> str:
-    """Returns the SHA-256 sum of a model's weights except the value tables.
+    """Returns the SHA-256 sum of a model's weights except the value tables'.
 
     It depends on their order, shapes and bits, but not on their names.
     """
-    values = {id(table.values) for table in tables(model).values()}
+    of_tables = {
+        id(weight)
+        for table in tables(model).values()
+        for weight in table.weights
+    }
     digest = hashlib.sha256()
     for weight in model.weights:
-        if id(weight) not in values:
+        if id(weight) not in of_tables:
             array = np.ascontiguousarray(ops.convert_to_numpy(weight))
             digest.update(f"{array.dtype.name}{array.shape}".encode())
             digest.update(array.tobytes())

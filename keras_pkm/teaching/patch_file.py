@@ -13,6 +13,7 @@ from keras_pkm.teaching.row_changes import RowChanges
 
 _FORMAT = "keras_pkm memory patch 1"
 _PARTS = ("slots", "old", "new")
+_TAGS = ("old_tags", "new_tags")
 
 
 def write_patch(
@@ -32,7 +33,8 @@ def write_patch(
     arrays = {
         f"{number}.{part}": getattr(changes, part)
         for number, changes in memories.items()
-        for part in _PARTS
+        for part in (*_PARTS, *_TAGS)
+        if getattr(changes, part) is not None
     }
     facts = {
         "format": _FORMAT,
@@ -92,6 +94,7 @@ def _read_changes(
     memories = {}
     for number in sorted({int(name.split(".")[0]) for name in arrays}):
         slots, old, new = (arrays[f"{number}.{part}"] for part in _PARTS)
+        tags = [arrays.get(f"{number}.{part}") for part in _TAGS]
         is_whole = (
             slots.dtype == "int64"
             and old.dtype == new.dtype == "float32"
@@ -99,8 +102,14 @@ def _read_changes(
             and slots.ndim == 1
             and (np.diff(slots, prepend=-1) > 0).all()
             and (slots < num_slots[number]).all()
+            and (tags[0] is None) == (tags[1] is None)
+            and all(
+                each is None
+                or (each.dtype == "int32" and each.shape == slots.shape)
+                for each in tags
+            )
         )
         if not is_whole:
             raise ValueError(f"the rows of memory {number}")
-        memories[number] = RowChanges(slots, old, new)
+        memories[number] = RowChanges(slots, old, new, *tags)
     return memories

@@ -27,45 +27,74 @@ class RowChanges:
             ascending order.
         old: float32 array of shape `(rows, value_dim)`: their values before.
         new: float32 array of the same shape: their values after.
+        old_tags: int32 array of shape `(rows,)`: their tags before; `None` in
+            tables without tags.
+        new_tags: Likewise, their tags after.
     """
 
     slots: np.ndarray
     old: np.ndarray
     new: np.ndarray
+    old_tags: np.ndarray | None = None
+    new_tags: np.ndarray | None = None
 
     @classmethod
-    def between(cls, before: np.ndarray, after: np.ndarray) -> "RowChanges":
+    def between(
+        cls,
+        before: np.ndarray,
+        after: np.ndarray,
+        tags_before: np.ndarray | None = None,
+        tags_after: np.ndarray | None = None,
+    ) -> "RowChanges":
         """Returns the rows of a table whose bits differ.
 
         Args:
             before: float32 array of shape `(num_slots, value_dim)`.
             after: Likewise.
+            tags_before: int32 array of shape `(num_slots,)`, if it has tags.
+            tags_after: Likewise.
         """
-        (slots,) = np.nonzero((_bits(before) != _bits(after)).any(axis=1))
-        return cls(slots.astype("int64"), before[slots], after[slots])
+        differs = _differ(before, after, tags_before, tags_after)
+        slots = np.nonzero(differs)[0].astype("int64")
+        return cls(
+            slots,
+            before[slots],
+            after[slots],
+            None if tags_before is None else tags_before[slots],
+            None if tags_after is None else tags_after[slots],
+        )
 
     def __len__(self) -> int:
         return len(self.slots)
 
     def reversed(self) -> "RowChanges":
         """Returns the changes that undo these."""
-        return RowChanges(self.slots, self.new, self.old)
+        return RowChanges(
+            self.slots, self.new, self.old, self.new_tags, self.old_tags
+        )
 
-    def check(self, present: np.ndarray, number: int, done: str) -> None:
+    def check(
+        self,
+        present: np.ndarray,
+        number: int,
+        done: str,
+        tags: np.ndarray | None = None,
+    ) -> None:
         """Checks that a table has the rows that will be replaced.
 
         Args:
             present: The table's rows at `slots`.
             number: The memory's number, for the error.
             done: `"applied"` or `"reverted"`, for the error.
+            tags: The tags of these rows, if the table has tags.
 
         Raises:
             ValueError: it has other rows.
         """
-        differs = _differ(present, self.old)
+        differs = _differ(present, self.old, tags, self.old_tags)
         if not differs.any():
             return
-        if not _differ(present, self.new).any():
+        if not _differ(present, self.new, tags, self.new_tags).any():
             raise ValueError(_DONE_BEFORE[done].format(number=number))
         slot = self.slots[differs][0]
         raise ValueError(
@@ -77,9 +106,17 @@ class RowChanges:
         )
 
 
-def _differ(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+def _differ(
+    a: np.ndarray,
+    b: np.ndarray,
+    tags_a: np.ndarray | None,
+    tags_b: np.ndarray | None,
+) -> np.ndarray:
     """Whether two rows differ in any bit, for each pair of rows."""
-    return (_bits(a) != _bits(b)).any(axis=1)
+    differs = (_bits(a) != _bits(b)).any(axis=1)
+    if tags_a is not None and tags_b is not None:
+        differs |= tags_a != tags_b
+    return differs
 
 
 def _bits(rows: np.ndarray) -> np.ndarray:

@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 import keras
 
+from keras_pkm.layers.memories import tables
 from keras_pkm.ops.arguments import positive_int
 from keras_pkm.ops.tensorflow_only import require_tensorflow
 from keras_pkm.trainers.default_optimizer import make_default_optimizer
@@ -63,6 +64,11 @@ class TaskTraining(_Steps):
         elif not self._was_warned:
             self._was_warned = warn_of_dense_steps(optimizer, self)
         super().compile(optimizer, *args, **kwargs)
+
+    def fit(self, *args: Any, **kwargs: Any) -> Any:
+        for table in tables(self).values():
+            table.check_claimed()
+        return super().fit(*args, **kwargs)
 
     def compile_from_config(self, config: dict[str, Any]) -> None:
         """Compiles a loaded task in the same way as the saved one."""

@@ -9,6 +9,7 @@ from keras_pkm.layers import ProductKeyMemory
 from tests.backends.stepping import MODES
 from tests.backends.stepping import assert_close
 from tests.backends.stepping import outputs_and_gradients
+from tests.backends.stepping import run
 from tests.contracts import fixed_rng
 from tests.contracts import to_numpy
 
@@ -19,6 +20,14 @@ CASES = {
     "none": {"query_normalization": None},
     "one slot of each head": {"top_k": 1},
     "projected values": {"value_dim": 7},
+    "halves": {"query_normalization": "half_layer"},
+    "deeper queries": {"query_hidden_dims": (8, 7)},
+    "deeper queries, halves": {
+        "query_hidden_dims": (8,),
+        "query_normalization": "half_layer",
+    },
+    "gate": {"gate": True},
+    "gate, other width": {"gate": True, "value_dim": 7},
 }
 
 
@@ -41,27 +50,55 @@ def path_of(weight):
     return weight.path.split("/", 1)[1]
 
 
+def of_layer(weights, name):
+    """The weights of a sublayer, by their own names."""
+    return {
+        path.removeprefix(f"{name}/"): weight
+        for path, weight in weights.items()
+        if path.startswith(f"{name}/")
+    }
+
+
+def normalized(kind, inputs, parts, mask, training):
+    if kind is None:
+        return inputs
+    if kind != "batch":
+        epsilon = {"layer": 1e-3, "half_layer": 1e-5}[kind]
+        mean = inputs.mean(-1, keepdims=True)
+        variance = inputs.var(-1, keepdims=True)
+    elif training:
+        epsilon = 1e-5
+        mean, variance = inputs[mask].mean(0), inputs[mask].var(0)
+    else:
+        epsilon = 1e-5
+        mean, variance = parts["moving_mean"], parts["moving_variance"]
+    normal = (inputs - mean) / np.sqrt(variance + epsilon)
+    return normal * parts["gamma"] + parts["beta"]
+
+
 def brute_force(weights, inputs, mask, layer, training):
     """Outputs and slots, in float64: scores all slots and reads all."""
     heads, top_k, key_dim = layer.num_heads, layer.top_k, layer.key_dim
-    queries = inputs @ weights["query_projection/kernel"]
+    kind, hidden = layer.query_normalization, inputs
+    for number in range(1, len(layer.query_hidden_dims) + 1):
+        name = f"query_hidden_{number}"
+        hidden = hidden @ weights[f"{name}/kernel"] + weights[f"{name}/bias"]
+        parts = of_layer(weights, f"{name}_normalization")
+        hidden = normalized(kind, hidden, parts, mask, training)
+        hidden = np.maximum(hidden, 0)
+    queries = hidden @ weights["query_projection/kernel"]
     queries = queries + weights["query_projection/bias"]
-    if layer.query_normalization == "batch":
-        if training:
-            mean, variance = queries[mask].mean(0), queries[mask].var(0)
-        else:
-            mean = weights["query_normalization/moving_mean"]
-            variance = weights["query_normalization/moving_variance"]
-        queries = (queries - mean) / np.sqrt(variance + 1e-5)
-    else:
-        queries = queries.reshape(-1, heads, key_dim)
-    if layer.query_normalization == "layer":
-        mean = queries.mean(-1, keepdims=True)
-        variance = queries.var(-1, keepdims=True)
-        queries = (queries - mean) / np.sqrt(variance + 1e-3)
-    if layer.query_normalization:
-        queries = queries * weights["query_normalization/gamma"]
-        queries = queries + weights["query_normalization/beta"]
+    shape = {
+        "batch": (heads * key_dim,),
+        "half_layer": (heads, 2, key_dim // 2),
+    }.get(kind, (heads, key_dim))
+    queries = normalized(
+        kind,
+        queries.reshape(-1, *shape),
+        of_layer(weights, "query_normalization"),
+        mask,
+        training,
+    )
     queries = queries.reshape(-1, heads, 2, key_dim // 2)
     scores = np.einsum("thsd,hsnd->thsn", queries, weights["sub_keys"])
     scores = scores[:, :, 0, :, None] + scores[:, :, 1, None, :]
@@ -71,8 +108,13 @@ def brute_force(weights, inputs, mask, layer, training):
     shares = np.exp(best - best[..., :1])
     shares /= shares.sum(-1, keepdims=True)
     outputs = np.einsum("thk,thkw->tw", shares, weights["table/values"][slots])
+    if layer.gate:
+        gates = inputs @ weights["gate_projection/kernel"]
+        gates = gates + weights["gate_projection/bias"]
+        outputs = outputs * gates / (1 + np.exp(-gates))
     if "output_projection/kernel" in weights:
         outputs = outputs @ weights["output_projection/kernel"]
+        outputs = outputs + weights.get("output_projection/bias", 0)
     return np.where(mask[:, None], outputs, 0), slots
 
 
@@ -121,6 +163,44 @@ def test_equals_brute_force(name, training, mode):
             slope = (losses[0] - losses[1]) / 2e-6
             scale = max(np.linalg.norm(gradient), 0.1)
             assert abs((gradient * direction).sum() - slope) <= 1e-5 * scale
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_dropped_sub_keys_are_not_read(mode):
+    """Neither by any token of a step; and dropped heads read nothing."""
+    layer = make_layer(key_dropout=0.3, query_normalization=None)
+    inputs = fixed_rng().normal(size=(400, DIM)).astype("float32")
+
+    def read(x, training):
+        _, access = layer(x, training=training, return_memory_access=True)
+        return list(access)
+
+    def sub_keys(slots):
+        return [
+            set(np.unique(half[:, head]))
+            for half in (slots // 9, slots % 9)
+            for head in range(2)
+        ]
+
+    everywhere = run(lambda x: read(x, False), layer.weights, "eager", inputs)
+    assert all(len(found) == 9 for found in sub_keys(everywhere[0]))
+    state = [*layer.weights, *layer.non_trainable_variables]
+    steps = [run(lambda x: read(x, True), state, mode, inputs) for _ in "ab"]
+    counts = [[len(found) for found in sub_keys(slots)] for slots, _ in steps]
+    assert 4 < np.mean(counts) < 9
+    for _, weights in steps:
+        np.testing.assert_allclose(weights.sum(-1), 1, rtol=1e-5)
+
+
+def test_dropped_heads_read_nothing():
+    layer = make_layer(head_dropout=0.5, num_heads=8)
+    x = fixed_rng().normal(size=(5, DIM)).astype("float32")
+    _, (_, weights) = layer(x, training=True, return_memory_access=True)
+    sums = to_numpy(weights).sum(-1)
+    np.testing.assert_allclose(sums, np.tile(sums[0], (5, 1)), rtol=1e-5)
+    assert set(sums[0].round(3)) == {0, 2}
+    _, (_, weights) = layer(x, training=False, return_memory_access=True)
+    np.testing.assert_allclose(to_numpy(weights).sum(-1), 1, rtol=1e-5)
 
 
 def test_weights_that_are_float32_under_every_policy():

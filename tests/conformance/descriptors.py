@@ -10,6 +10,8 @@ import numpy as np
 import tensorflow as tf
 
 import keras_pkm
+from keras_pkm.layers.memories import memories
+from tests.kinds import KINDS
 
 BATCH, LENGTH, WIDTH = 4, 5, 8
 MEMORY = {"num_sub_keys": 4, "num_heads": 2, "top_k": 2, "key_dim": 4}
@@ -25,6 +27,8 @@ SIZES = {
     "dropout": 0.0,
 }
 FAMILIES = ("Bert", "DistilBert", "Roberta")
+#: Kinds whose train steps and exports are traced, too.
+IN_DEPTH_KINDS = ("gate", "gated n-grams")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -103,10 +107,26 @@ def _task(name, family, dtype=None, **kwargs):
     return cls(make_backbone(family, dtype), **kwargs)
 
 
-def _gpt2(dtype=None):
+def _gpt2(dtype=None, kind=None):
     sizes = {"hidden_dim": WIDTH, "intermediate_dim": 8, "dropout": 0.0}
     plain = keras_hub.models.GPT2Backbone(20, 1, 2, **sizes, dtype=dtype)
-    return keras_pkm.models.add_memory(plain, (1,), FILLED)
+    memory = KINDS[kind]() if kind else FILLED
+    return keras_pkm.models.add_memory(plain, (1,), memory)
+
+
+def _bert(dtype=None, kind=None, num_layers=1, **options):
+    plain = keras_hub.models.BertBackbone(
+        **{**SIZES, "num_layers": num_layers}, dtype=dtype
+    )
+    layers = range(1, num_layers + 1)
+    model = keras_pkm.models.add_memory(
+        plain, layers, KINDS[kind](), "resm", **options
+    )
+    for memory in memories(model).values():
+        if getattr(memory, "tags", False):
+            for token_id in range(0, 20, 2):
+                memory.claim([token_id])
+    return model
 
 
 def _of_backbone(model):
@@ -157,11 +177,16 @@ def _model_table():
     name = "QuestionAnswerer"
     table[name] = Model(functools.partial(_task, name, "DistilBert"), _spans)
     table["MemoryBackbone"] = Model(_gpt2, _of_backbone, loss="mse")
+    for kind in KINDS:
+        make = functools.partial(_bert, kind=kind)
+        table[f"MemoryBertBackbone with {kind}"] = Model(
+            make, _of_backbone, loss="mse", in_depth=kind in IN_DEPTH_KINDS
+        )
     return table
 
 
 MODELS = _model_table()
-TASKS = [name for name in MODELS if not name.endswith("Backbone")]
+TASKS = [name for name in MODELS if "Backbone" not in name]
 IN_DEPTH = [*LAYERS, *(name for name in MODELS if MODELS[name].in_depth)]
 
 
@@ -169,6 +194,8 @@ def randomize(layer):
     """Gives all weights values as after training: no zeros, no ones."""
     rng = np.random.default_rng(3)
     for weight in layer.weights:
+        if weight.name == "tags":
+            continue
         noise = rng.normal(0, 0.3, weight.shape)
         if weight.name in ("gamma", "moving_variance"):
             noise = np.exp(noise)

@@ -20,6 +20,7 @@ from tests.conformance.preprocessors_test import PREPROCESSORS
 #: Classes that no such test fits, and why.
 LAYERS_WITHOUT_TESTS = {
     "Memory": "the base of ProductKeyMemory, and of another kind in a test",
+    "NGramMemory": "it needs token ids; the tables of models have it",
     "ValueTable": "its inputs are slots and weights; tests/layers",
 }
 MODELS_WITHOUT_TESTS = {
@@ -50,8 +51,10 @@ def test_every_public_class_stands_in_a_table(package):
         if inspect.isclass(getattr(module, name))
     }
     # Classes of families are made, and named nowhere.
-    made = {name for name in TABLES[package] if name in vars(families)}
-    assert set(TABLES[package]) - made == classes - made
+    # A model may stand there with several kinds of memory.
+    names = {name.split(" with ")[0] for name in TABLES[package]}
+    made = {name for name in names if name in vars(families)}
+    assert names - made == classes - made
 
 
 def test_known_defects_are_few():

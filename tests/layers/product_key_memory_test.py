@@ -192,7 +192,7 @@ def test_dropouts_act_in_training_only():
         ),
         ("key_dim", 7, "must be even"),
         ("value_dim", 0, "positive integer"),
-        ("query_normalization", "instance", '"batch", "layer" or None'),
+        ("query_normalization", "instance", '"half_layer" or None'),
         ("query_dropout", 1.0, r"\[0, 1\)"),
         ("value_dropout", -0.1, r"\[0, 1\)"),
     ],

@@ -1,0 +1,335 @@
+"""A memory that is addressed by hashes of n-grams of tokens."""
+
+import math
+from collections.abc import Iterable
+from collections.abc import Sequence
+from typing import Any
+from typing import NamedTuple
+
+import keras
+import numpy as np
+from keras import ops
+
+from keras_pkm.layers.memory import Memory
+from keras_pkm.layers.value_table import ValueTable
+from keras_pkm.ops.arguments import integer
+from keras_pkm.ops.arguments import positive_int
+from keras_pkm.ops.ngram_hashes import are_whole
+from keras_pkm.ops.ngram_hashes import ngram_slots
+from keras_pkm.ops.ngram_hashes import ngram_tags
+from keras_pkm.ops.tensors import MemoryAccess
+from keras_pkm.ops.tensors import Tensor
+
+
+class Claim(NamedTuple):
+    """What `NGramMemory.claim` did.
+
+    Attributes:
+        rows: int. The rows that belong to the n-grams now.
+        lost: int. The rows that the n-grams would have read, but that other
+            n-grams had claimed before.
+    """
+
+    rows: int
+    lost: int
+
+
+@keras.saving.register_keras_serializable("keras_pkm")
+class NGramMemory(Memory):
+    """A memory whose slots are hashes of the n-grams that end at a token.
+
+    There is no search: the ids of a token and of those before it are hashed,
+
+        slots = hash(ids of the last n tokens)      (for each n and each head)
+        output = Σ_n Σ_heads values[slots]
+
+    An n-gram that would begin before the text is not read. Hashes are
+    MurmurHash3, the same on all backends; different n-grams may have the same
+    slot.
+
+    With `gate="engram"`, the rows that a token reads are concatenated to e, and
+    a gate tells how much of them fits the token's x:
+
+        s = ⟨RMS(e W_K), RMS(x)⟩ / √dim
+        output = σ(sign(s) √max(|s|, 10⁻⁶)) · e W_V
+
+    as in Engram, without its causal convolution: while a text is generated,
+    that would need what earlier tokens have read.
+
+    With `tags=True`, a row is read only by the n-gram that has claimed it:
+    `claim` says which n-grams have rows. Everywhere else the output is zero, so
+    that a model to which such a memory is taught something stays exactly as it
+    was wherever none of these n-grams stands. To train it before any row is
+    claimed is an error.
+
+    Args:
+        num_slots: int. Number of slots. All n-grams share them.
+        orders: tuple of int. The numbers n of tokens in an n-gram. Defaults to
+            `(2, 3)`.
+        num_heads: int. Number of hashes of each n-gram, each of which has a
+            slot. Defaults to `1`.
+        gate: optional, `"engram"`. Defaults to none.
+        tags: bool. Whether rows are read only by n-grams that have claimed
+            them. Defaults to `False`.
+        hash_seed: int. Memories with different ones have different hashes.
+            Defaults to `0`.
+        value_dim: int. Width of the values. Defaults to the width of the
+            inputs, or with a gate to its share for each row that a token reads.
+        **kwargs: further arguments of `keras_pkm.layers.Memory`.
+
+    Call arguments: those of `keras_pkm.layers.Memory`. `token_ids` is needed:
+        the ids of the tokens of the inputs. Models of `keras_pkm.models` pass
+        them, also while they generate.
+
+    Returns:
+        What `keras_pkm.layers.Memory` returns. The weights of the memory
+        access, of shape `(batch, length, num_heads, len(orders))`, are 1, or 0
+        where a slot is not read.
+
+    Example:
+
+    >>> memory = keras_pkm.layers.NGramMemory(num_slots=1000, orders=(2, 3))
+    >>> token_ids = np.array([[5, 6, 7, 5, 6]])
+    >>> x = np.random.normal(size=(1, 5, 16))
+    >>> outputs, (slots, weights) = memory(
+    ...     x, token_ids=token_ids, return_memory_access=True
+    ... )
+    >>> outputs.shape
+    TensorShape([1, 5, 16])
+    >>> bool(slots[0, 1, 0, 0] == slots[0, 4, 0, 0])  # "5 6", both times
+    True
+
+    References:
+
+    - [Cheng et al., 2026](https://arxiv.org/abs/2601.07372), Engram
+    """
+
+    def __init__(
+        self,
+        num_slots: int,
+        orders: Iterable[int] = (2, 3),
+        num_heads: int = 1,
+        gate: str | None = None,
+        tags: bool = False,
+        hash_seed: int = 0,
+        value_dim: int | None = None,
+        **kwargs: Any,
+    ):
+        self.orders = _check_orders(orders)
+        if gate not in (None, "engram"):
+            raise ValueError(
+                f'`gate` must be "engram" or None. Received: gate={gate!r}.'
+            )
+        super().__init__(
+            num_slots=num_slots,
+            num_heads=num_heads,
+            top_k=len(self.orders),
+            value_dim=value_dim,
+            **kwargs,
+        )
+        self.gate = gate
+        self.tags = bool(tags)
+        self.hash_seed = integer("hash_seed", hash_seed, least=0)
+        self.context_size = max(self.orders)
+        self.uses_inputs = gate is not None
+
+    def value_width(self, dim: int) -> int:
+        if self.gate is None:
+            return super().value_width(dim)
+        return self.value_dim or max(1, dim // (self.num_heads * self.top_k))
+
+    def make_table(self, dim: int, name: str = "table") -> ValueTable:
+        table = super().make_table(dim, name)
+        return ValueTable.from_config({**table.get_config(), "tags": self.tags})
+
+    def address(
+        self,
+        tokens: Tensor,
+        mask: Tensor | None,
+        training: bool | None,
+        *token_ids: Tensor,
+    ) -> MemoryAccess:
+        (contexts,) = token_ids
+        if training:
+            self.table.check_claimed()
+        slots = self._slots(contexts)
+        is_read = are_whole(contexts, self.orders)[:, None]
+        if self.tags:
+            tags = ops.take(self.table.tags, slots, axis=0)
+            expected = ngram_tags(contexts, self.orders)[:, None]
+            is_read = is_read & (tags == expected)
+        weights = ops.broadcast_to(is_read, ops.shape(slots))
+        return slots, ops.cast(weights, "float32")
+
+    def _slots(self, contexts: Tensor) -> Tensor:
+        return ngram_slots(
+            contexts,
+            self.orders,
+            self.num_heads,
+            self.num_slots,
+            self.hash_seed,
+        )
+
+    def read(
+        self, slots: Tensor, weights: Tensor, implementation: str
+    ) -> Tensor:
+        if self.gate is None:
+            return super().read(slots, weights, implementation)
+        # A head of the table for each row, so that they are not summed.
+        shape = (-1, self.num_heads * self.top_k, 1)
+        rows = self.table(
+            ops.reshape(slots, shape),
+            ops.reshape(weights, shape),
+            per_head=True,
+            implementation=implementation,
+        )
+        return ops.reshape(rows, (-1, shape[1] * self.table.value_dim))
+
+    def build_combine(self, dim: int) -> None:
+        if self.gate is None:
+            super().build_combine(dim)
+            return
+        width = self.num_heads * self.top_k * self.table.value_dim
+        for name in ("key_projection", "output_projection"):
+            dense = keras.layers.Dense(
+                dim, use_bias=False, dtype=self.dtype_policy, name=name
+            )
+            dense.build((None, width))
+            setattr(self, name, dense)
+        for name in ("key_normalization", "input_normalization"):
+            normalization = keras.layers.RMSNormalization(
+                dtype="float32", name=name
+            )
+            normalization.build((None, dim))
+            setattr(self, name, normalization)
+
+    def combine(
+        self, tokens: Tensor, reads: Tensor, training: bool | None
+    ) -> Tensor:
+        outputs = super().combine(tokens, reads, training)
+        if self.gate is None:
+            return outputs
+        keys = self.key_normalization(self.key_projection(reads))
+        fit = ops.sum(keys * self.input_normalization(tokens), axis=-1)
+        fit = fit / math.sqrt(tokens.shape[-1])
+        # The root has no finite slope at zero.
+        root = ops.sqrt(ops.maximum(ops.abs(fit), 1e-6))
+        gate = ops.sigmoid(ops.sign(fit) * root)
+        return outputs * ops.cast(gate[:, None], outputs.dtype)
+
+    def claim(
+        self,
+        token_ids: Sequence[int] | np.ndarray,
+        span: tuple[int, int] | None = None,
+        parts: bool = False,
+    ) -> Claim:
+        """Gives rows to n-grams of a text, which then read them.
+
+        A row that another n-gram has claimed already stays with that one.
+
+        Args:
+            token_ids: sequence of int. The ids of the text's tokens.
+            span: optional. The first token of the n-gram and the one behind
+                its last. Defaults to the whole text.
+            parts: bool. Whether to claim rows for all n-grams of the orders
+                of the memory within the span, instead of for the one that is
+                the span. Defaults to `False`.
+
+        Returns:
+            A tuple `(rows, lost)`, the numbers of rows that belong to the
+            n-grams now, and that they would have read as well but for n-grams
+            which had claimed them before.
+
+        Raises:
+            ValueError: the memory has no tags or is not built; or the span has
+                no n-gram of the memory's orders.
+
+        Example:
+
+        >>> memory = keras_pkm.layers.NGramMemory(100, (2, 3), tags=True)
+        >>> memory.build((None, None, 16))
+        >>> memory.claim([5, 6, 7, 8], span=(1, 4))
+        Claim(rows=1, lost=0)
+        """
+        ids, orders = self._check_claim(token_ids, span, parts)
+        contexts = np.full((len(ids), self.context_size), -1, "int32")
+        for place in range(self.context_size):
+            before = self.context_size - 1 - place
+            contexts[before:, place] = ids[: len(ids) - before]
+        if not parts:
+            contexts = contexts[-1:]
+        slots = ops.convert_to_numpy(self._slots(contexts))
+        tags = ops.convert_to_numpy(ngram_tags(contexts, self.orders))
+        claimed = ops.convert_to_numpy(are_whole(contexts, self.orders))
+        claimed = claimed & np.isin(self.orders, orders)
+        owners = np.array(ops.convert_to_numpy(self.table.tags))
+        rows, lost = set(), set()
+        for token, order in np.argwhere(claimed):
+            tag = tags[token, order]
+            for slot in slots[token, :, order]:
+                if owners[slot] in (0, tag):
+                    owners[slot] = tag
+                    rows.add((slot, tag))
+                else:
+                    lost.add((slot, tag))
+        self.table.tags.assign(owners)
+        return Claim(len(rows), len(lost))
+
+    def _check_claim(
+        self,
+        token_ids: Sequence[int] | np.ndarray,
+        span: tuple[int, int] | None,
+        parts: bool,
+    ) -> tuple[np.ndarray, tuple[int, ...]]:
+        """The ids of the span, and the orders of the n-grams to claim."""
+        if not (self.tags and self.built):
+            raise ValueError(
+                f"`claim` needs a built memory with `tags=True`. Received: "
+                f"'{self.name}', with tags={self.tags}, built={self.built}."
+            )
+        ids = np.asarray(token_ids)
+        if ids.ndim != 1 or ids.dtype.kind not in "iu" or (ids < 0).any():
+            raise ValueError(
+                "`token_ids` must be a sequence of integers of at least 0. "
+                f"Received: token_ids={token_ids!r}."
+            )
+        start, stop = (0, len(ids)) if span is None else span
+        if not 0 <= start < stop <= len(ids):
+            raise ValueError(
+                "`span` must be the first token of an n-gram and the one "
+                f"behind its last, within the {len(ids)} tokens. Received: "
+                f"span={span!r}."
+            )
+        orders = tuple(
+            order
+            for order in self.orders
+            if (order <= stop - start if parts else order == stop - start)
+        )
+        if not orders:
+            raise ValueError(
+                "`span` must contain an n-gram of the memory's orders, "
+                f"{self.orders}. Received: span={(start, stop)!r}, of "
+                f"{stop - start} tokens."
+            )
+        return ids[start:stop].astype("int32"), orders
+
+    def get_config(self) -> dict[str, Any]:
+        config = super().get_config()
+        del config["top_k"]
+        return {
+            **config,
+            "orders": list(self.orders),
+            "gate": self.gate,
+            "tags": self.tags,
+            "hash_seed": self.hash_seed,
+        }
+
+
+def _check_orders(orders: Iterable[int]) -> tuple[int, ...]:
+    orders = tuple(positive_int("orders", order) for order in orders)
+    if not orders or len(set(orders)) < len(orders):
+        raise ValueError(
+            "`orders` must be different numbers of tokens, at least one. "
+            f"Received: orders={orders!r}."
+        )
+    return tuple(sorted(orders))

@@ -1,0 +1,288 @@
+"""Memories of hashed n-grams: hashes, oracle, tags, errors."""
+
+import keras
+import numpy as np
+import pytest
+
+import keras_pkm
+from keras_pkm.layers import NGramMemory
+from keras_pkm.layers.token_ids import last_ids
+from keras_pkm.layers.token_ids import token_ids_of_layers
+from keras_pkm.ops.ngram_hashes import murmur3
+from keras_pkm.ops.ngram_hashes import ngram_slots
+from keras_pkm.ops.ngram_hashes import ngram_tags
+from tests.backends.stepping import MODES
+from tests.backends.stepping import assert_close
+from tests.backends.stepping import outputs_and_gradients
+from tests.backends.stepping import run
+from tests.contracts import fresh_rng
+from tests.contracts import to_numpy
+
+DIM, LENGTH, SLOTS = 8, 9, 30
+IDS = np.array([[5, 6, 7, 5, 6, 7, 8, 5, 6], [2, 2, 2, 2, 9, 5, 6, 0, 0]])
+MASK = np.array([[1] * 9, [1] * 7 + [0] * 2], "bool")
+
+
+def murmur3_by_hand(words, seed):
+    """MurmurHash3, x86, 32 bits, in Python's integers."""
+
+    def rotate(word, bits):
+        return (word << bits | word >> (32 - bits)) % 2**32
+
+    hashed = seed % 2**32
+    for word in words:
+        word = rotate(word * 0xCC9E2D51 % 2**32, 15) * 0x1B873593 % 2**32
+        hashed = (rotate(hashed ^ word, 13) * 5 + 0xE6546B64) % 2**32
+    hashed ^= 4 * len(words)
+    hashed = (hashed ^ hashed >> 16) * 0x85EBCA6B % 2**32
+    hashed = (hashed ^ hashed >> 13) * 0xC2B2AE35 % 2**32
+    return hashed ^ hashed >> 16
+
+
+def test_the_hash_is_murmur3():
+    # Of the four bytes 21 43 65 87, from the reference's own tests.
+    assert murmur3_by_hand([0x87654321], 0) == 0xF55B516B
+    assert murmur3_by_hand([0x87654321], 0x5082EDEE) == 0x2362F9DE
+    assert murmur3_by_hand([], 1) == 0x514E28B7
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_hashes_are_those_by_hand(mode):
+    words = fresh_rng().integers(0, 2**31 - 1, (40, 3)).astype("int32")
+    words[0] = 0
+    seeds = np.array([0, 1, 2**32 - 1])
+    (found,) = run(lambda w: [murmur3(w[:, None], seeds)], [], mode, words)
+    assert found.dtype == "int32"
+    expected = [
+        [murmur3_by_hand(list(map(int, row)), int(seed)) for seed in seeds]
+        for row in words
+    ]
+    np.testing.assert_array_equal(found.view("uint32"), expected)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_slots_are_the_same_on_all_backends(mode):
+    """They are stored here: presets would read other rows if they changed."""
+    contexts = np.array([[1, 2, 3], [50256, 0, 128255], [-1, 7, 7]], "int32")
+
+    def find(contexts):
+        slots = ngram_slots(contexts, (2, 3), 2, 1_000_003, seed=1)
+        return [slots, ngram_tags(contexts, (2, 3))]
+
+    slots, tags = run(find, [], mode, contexts)
+    assert slots.tolist() == STORED_SLOTS
+    assert tags.tolist() == STORED_TAGS
+
+
+STORED_SLOTS = [
+    [[576031, 481398], [157455, 976357]],
+    [[173092, 211565], [30926, 244972]],
+    [[500111, 828823], [639440, 395967]],
+]
+STORED_TAGS = [
+    [-22008844, 2012126069],
+    [1699133537, -349562153],
+    [269311663, 1386107821],
+]
+
+
+def make_memory(**options):
+    memory = NGramMemory(SLOTS, num_heads=2, **options)
+    memory.build((None, None, DIM))
+    rng = np.random.default_rng(1)
+    for weight in memory.trainable_weights:
+        weight.assign(rng.normal(size=weight.shape, scale=0.5))
+    return memory
+
+
+def path_of(weight):
+    return weight.path.split("/", 1)[1]
+
+
+def rms(x):
+    return x / np.sqrt((x**2).mean(-1, keepdims=True) + 1e-6)
+
+
+def by_hand(weights, inputs, memory, tags):
+    """Outputs in float64, n-gram by n-gram."""
+    outputs = np.zeros(inputs.shape)
+    for text, place in np.argwhere(MASK):
+        rows = []
+        for head in range(2):
+            for order in memory.orders:
+                first = place - order + 1
+                ngram = [
+                    int(each) for each in IDS[text, max(0, first) : place + 1]
+                ]
+                slot = murmur3_by_hand(ngram, head) % 2**31 % SLOTS
+                is_read = first >= 0
+                if tags is not None:
+                    is_read = is_read and tags.get(slot) == tuple(ngram)
+                rows.append(is_read * weights["table/values"][slot])
+        x = inputs[text, place]
+        if memory.gate is None:
+            outputs[text, place] = sum(rows)
+            continue
+        read = np.concatenate(rows)
+        keys = rms(read @ weights["key_projection/kernel"])
+        keys = keys * weights["key_normalization/scale"]
+        fit = keys @ (rms(x) * weights["input_normalization/scale"])
+        fit /= np.sqrt(DIM)
+        root = np.sqrt(max(abs(fit), 1e-6))
+        gate = 1 / (1 + np.exp(-np.sign(fit) * root))
+        outputs[text, place] = gate * read @ weights["output_projection/kernel"]
+    return outputs
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("gate", [None, "engram"])
+@pytest.mark.parametrize("tagged", [False, True])
+def test_equals_n_grams_by_hand(tagged, gate, mode):
+    memory = make_memory(gate=gate, tags=tagged)
+    tags = None
+    if tagged:
+        # Of n-grams that share a row the first one keeps it.
+        tags, lost = {}, 0
+        for ngram in ((5, 6), (6, 7), (5, 6, 7), (7, 8), (2, 2), (2, 2, 2)):
+            claim = memory.claim(ngram)
+            for head in range(2):
+                slot = murmur3_by_hand(ngram, head) % 2**31 % SLOTS
+                lost += tags.setdefault(slot, ngram) != ngram
+            assert claim.rows + claim.lost == 2 and claim.lost <= lost
+    rng = np.random.default_rng(2)
+    inputs, upstream = rng.normal(size=(2, 2, LENGTH, DIM)).astype("float32")
+    exact = {
+        path_of(weight): to_numpy(weight).astype("float64")
+        for weight in memory.weights
+    }
+    expected = by_hand(exact, inputs, memory, tags)
+    assert expected[MASK].any() and not expected[~MASK].any()
+    outputs, gradients = outputs_and_gradients(
+        lambda x: memory(x, mask=MASK, training=True, token_ids=IDS),
+        memory.trainable_weights,
+        upstream,
+        mode,
+        inputs,
+    )
+    assert_close(outputs, expected)
+    for weight, gradient in zip(memory.trainable_weights, gradients):
+        for _ in range(3):
+            direction = rng.normal(size=weight.shape)
+            direction /= np.linalg.norm(direction)
+            losses = []
+            for step in (1e-6, -1e-6):
+                path = path_of(weight)
+                moved = {**exact, path: exact[path] + step * direction}
+                there = by_hand(moved, inputs, memory, tags)
+                losses.append((there * upstream).sum())
+            slope = (losses[0] - losses[1]) / 2e-6
+            scale = max(np.linalg.norm(gradient), 0.1)
+            assert abs((gradient * direction).sum() - slope) <= 1e-5 * scale
+
+
+def test_ids_before_the_inputs_and_from_the_context():
+    memory = make_memory()
+    inputs = np.random.default_rng(3).normal(size=(2, LENGTH, DIM))
+    whole = to_numpy(memory(inputs, token_ids=IDS))
+    part = to_numpy(memory(inputs[:, 4:], token_ids=IDS[:, 2:]))
+    np.testing.assert_array_equal(part, whole[:, 4:])
+    with token_ids_of_layers(keras.ops.convert_to_tensor(IDS)):
+        found = to_numpy(memory(inputs))
+    np.testing.assert_array_equal(found, whole)
+    with pytest.raises(ValueError, match="`token_ids` must be given"):
+        memory(inputs)
+
+
+def test_last_ids():
+    found = last_ids(np.zeros((1, 3, 2)), np.array([[4, 5, 6]]), 2)
+    assert to_numpy(found).tolist() == [[[-1, 4], [4, 5], [5, 6]]]
+
+
+@pytest.mark.parametrize(
+    "inputs, ids, match",
+    [
+        ((2, 9), (2, 9), r"of shape \(batch, length, dim\)"),
+        ((2, 9, 8), (9,), r"token_ids of shape \(9,\)"),
+        ((2, 9, 8), (2, 8), "8 ids for 9 tokens"),
+    ],
+)
+def test_wrong_shapes(inputs, ids, match):
+    memory = NGramMemory(SLOTS)
+    memory.build((None, None, inputs[-1]))
+    with pytest.raises(ValueError, match=match):
+        memory(np.zeros(inputs), token_ids=np.zeros(ids, "int32"))
+
+
+@pytest.mark.parametrize(
+    "options, match",
+    [
+        ({"orders": ()}, "`orders` must be different numbers"),
+        ({"orders": (2, 2)}, "`orders` must be different numbers"),
+        ({"orders": (0,)}, "`orders` must be a positive integer"),
+        ({"gate": "silu"}, '`gate` must be "engram" or None'),
+        ({"hash_seed": -1}, "`hash_seed` must be an integer of at least 0"),
+        ({"num_heads": 0}, "`num_heads` must be a positive integer"),
+    ],
+)
+def test_wrong_options(options, match):
+    with pytest.raises(ValueError, match=match):
+        NGramMemory(SLOTS, **options)
+
+
+def test_claims():
+    memory = make_memory(orders=(1, 2, 3), tags=True)
+    ids = [4, 5, 6, 7]
+    first = memory.claim(ids, span=(1, 4))
+    # The same n-gram, in another text, has these rows already.
+    assert memory.claim([9, 5, 6, 7], span=(1, 4)) == first
+    assert first.rows == 2 and not first.lost
+    parts = memory.claim(ids, span=(1, 4), parts=True)
+    # Six n-grams, two hashes each.
+    assert parts.rows + parts.lost == 12
+    tags = to_numpy(memory.table.tags)
+    assert (tags != 0).sum() == parts.rows
+    for _ in range(8):
+        memory.claim(np.random.default_rng(0).integers(0, 99, 40), parts=True)
+    full = memory.claim([1, 2, 3])
+    assert full.lost > 0
+    # Nobody lost a row.
+    np.testing.assert_array_equal(
+        to_numpy(memory.table.tags)[tags != 0], tags[tags != 0]
+    )
+
+
+@pytest.mark.parametrize(
+    "ids, span, match",
+    [
+        ([1, 2, 3, 4], None, r"orders, \(2, 3\). Received: span=\(0, 4\)"),
+        ([1, 2, 3], (2, 3), "of 1 tokens"),
+        ([1, 2, 3], (2, 4), "within the 3 tokens"),
+        ([1, -2], None, "integers of at least 0"),
+        ([1.0, 2.0], None, "integers of at least 0"),
+    ],
+)
+def test_wrong_claims(ids, span, match):
+    memory = make_memory(tags=True)
+    with pytest.raises(ValueError, match=match):
+        memory.claim(ids, span)
+    assert not to_numpy(memory.table.tags).any()
+
+
+def test_claims_need_tags():
+    with pytest.raises(ValueError, match="with `tags=True`"):
+        make_memory().claim([1, 2])
+
+
+def test_training_without_a_claimed_row_is_an_error():
+    memory = NGramMemory(SLOTS, tags=True)
+    ids = keras.Input((LENGTH,), dtype="int32")
+    x = keras.layers.Embedding(10, DIM)(ids)
+    x = x + memory(x, token_ids=ids)
+    model = keras.Model(ids, keras.layers.Dense(1)(x))
+    model.compile(keras_pkm.optimizers.PKMAdam(), "mse", run_eagerly=True)
+    y = np.zeros((2, LENGTH, 1))
+    if keras.backend.backend() != "jax":  # whose `fit` holds the values
+        with pytest.raises(ValueError, match="Call `claim` of its memory"):
+            model.fit(IDS, y, verbose=0)
+    memory.claim([5, 6])
+    model.fit(IDS, y, verbose=0)
