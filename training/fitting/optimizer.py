@@ -1,5 +1,6 @@
 """Makes the optimizer of all commands that train."""
 
+from typing import Any
 from typing import Literal
 
 import keras
@@ -20,6 +21,7 @@ def make_optimizer(
     clip_norm: float | None,
     scales_loss: bool,
     reduction: Literal["sparse", "dense"] = "sparse",
+    **options: Any,
 ) -> keras.optimizers.Optimizer:
     """Returns `PKMAdam` with linear warm-up and decay.
 
@@ -34,6 +36,7 @@ def make_optimizer(
         clip_norm: Largest norm of all gradients together.
         scales_loss: Whether to scale the loss, which float16 needs.
         reduction: How replicas sum the gradients of the values.
+        **options: Further arguments of `PKMAdam`.
     """
 
     def schedule(peak):
@@ -49,5 +52,6 @@ def make_optimizer(
         weight_decay=weight_decay or None,
         global_clipnorm=clip_norm,
         reduction=reduction,
+        **options,
     )
     return LossScaleOptimizer(optimizer) if scales_loss else optimizer

@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from typing import Any
 from typing import Literal
 
 import keras
@@ -33,12 +34,20 @@ class Contender:
             parameters, or to its step time; `None` for neither.
         starts_plain: Whether it trains without memory for the first half of
             the time ("+Init").
+        memory: Arguments of its memories besides those of the recipe.
+        optimizer: Arguments of its `PKMAdam` besides those of the recipe.
+        memory_layers: Its layers with a memory, if not those of the recipe.
+        share_table: Whether its memories read one table.
     """
 
     title: str
     block: Literal["ffn", "pkm", "resm"]
     widened_to: Literal["parameters", "time"] | None = None
     starts_plain: bool = False
+    memory: dict[str, Any] = dataclasses.field(default_factory=dict)
+    optimizer: dict[str, Any] = dataclasses.field(default_factory=dict)
+    memory_layers: tuple[int, ...] | None = None
+    share_table: bool = False
 
     @property
     def has_memory(self) -> bool:
@@ -57,6 +66,56 @@ CONTENDERS = {
     "pkm": Contender("PKM", "pkm"),
     "resm": Contender("ResM", "resm"),
     "init-resm": Contender("ResM+Init", "resm", starts_plain=True),
+    "gate": Contender("ResM, gated as Memory+", "resm", memory={"gate": True}),
+    "half-layer": Contender(
+        "ResM, a layer norm of each half of a query",
+        "resm",
+        memory={"query_normalization": "half_layer"},
+    ),
+    "two-tables": Contender(
+        "ResM behind both layers", "resm", memory_layers=(1, 2)
+    ),
+    "shared-table": Contender(
+        "ResM behind both layers, with one table",
+        "resm",
+        memory_layers=(1, 2),
+        share_table=True,
+    ),
+    "row-moments": Contender(
+        "ResM, one second moment a row",
+        "resm",
+        optimizer={"second_moment": "row"},
+    ),
+    "row-steps": Contender(
+        "ResM, steps counted by row",
+        "resm",
+        optimizer={"bias_correction": "row"},
+    ),
+    "row-moments-steps": Contender(
+        "ResM, one second moment a row, steps counted by row",
+        "resm",
+        optimizer={"second_moment": "row", "bias_correction": "row"},
+    ),
+    "key-dropout": Contender(
+        "ResM, a tenth of the sub-keys dropped",
+        "resm",
+        memory={"key_dropout": 0.1},
+    ),
+    "head-dropout": Contender(
+        "ResM, a tenth of the heads dropped",
+        "resm",
+        memory={"head_dropout": 0.1},
+    ),
+    "pkm-key-dropout": Contender(
+        "PKM, a tenth of the sub-keys dropped",
+        "pkm",
+        memory={"key_dropout": 0.1},
+    ),
+    "pkm-head-dropout": Contender(
+        "PKM, a tenth of the heads dropped",
+        "pkm",
+        memory={"head_dropout": 0.1},
+    ),
 }
 
 
@@ -68,6 +127,7 @@ def build_model(
     intermediate_dim: int,
     num_sub_keys: int,
     seed: int,
+    contender: Contender | None = None,
 ) -> keras_hub.models.Task:
     """Builds a language model with initial weights.
 
@@ -78,7 +138,10 @@ def build_model(
         intermediate_dim: Width of the feed-forward networks.
         num_sub_keys: Number of sub-keys for each half of a query.
         seed: Seed of the initial weights.
+        contender: Whose memory it has. Defaults to one with the recipe's.
     """
+    contender = contender or Contender("", block)
+    layers = contender.memory_layers or recipe.memory_layers
     keras.utils.set_random_seed(seed)
     family = family_named(_FAMILIES[recipe.objective])
     model = family.make_task(
@@ -91,14 +154,16 @@ def build_model(
             "dropout": 0.0,
             "max_sequence_length": facts.sequence_length,
         },
-        memory_layers=() if block == "ffn" else recipe.memory_layers,
+        memory_layers=() if block == "ffn" else layers,
         memory_block=block,
+        share_table=contender.share_table,
         memory={
             "num_sub_keys": num_sub_keys,
             "num_heads": recipe.memory_heads,
             "top_k": recipe.memory_top_k,
             "key_dim": recipe.memory_key_dim,
             "values_initializer": first_values(),
+            **contender.memory,
         },
     )
     freeze_pooler(model.backbone)
@@ -172,6 +237,7 @@ def compile_model(
     *,
     steps: int,
     rates: tuple[float, float],
+    contender: Contender | None = None,
 ) -> None:
     """Compiles a model with a new optimizer and a schedule of `steps` steps.
 
@@ -181,6 +247,7 @@ def compile_model(
         steps: Number of steps of the schedule.
         rates: Two learning rates: of everything but the memory values, and of
             the memory values.
+        contender: Whose optimizer it gets. Defaults to that of the recipe.
     """
     learning_rate, memory_learning_rate = rates
     model.compile(
@@ -193,6 +260,7 @@ def compile_model(
             weight_decay=None,
             clip_norm=recipe.clip_norm,
             scales_loss=False,
+            **(contender.optimizer if contender else {}),
         ),
         weighted_metrics=[],
         # Off for all models, so that their speeds are comparable.

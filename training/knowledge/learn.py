@@ -55,10 +55,17 @@ def learn(
             intermediate_dim=times.width(recipe, trial.key),
             num_sub_keys=trial.num_sub_keys,
             seed=trial.seed,
+            contender=trial.contender,
         )
         if start is not None:
             copy_matching_weights(start, model)
-        compile_model(model, recipe, steps=steps, rates=rates)
+        compile_model(
+            model,
+            recipe,
+            steps=steps,
+            rates=rates,
+            contender=trial.contender,
+        )
         evaluator = LanguageModelEvaluator(model)
         for some in _spread(steps, max(1, _POINTS // len(stages))):
             batches = training_batches(

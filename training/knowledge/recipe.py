@@ -63,10 +63,27 @@ class RecallRecipe:
     objective: Literal["masked", "causal"] = "masked"
     # The models to compare. wide-time is a plain model, widened to the step
     # time of resm; wide-parameters is widened to the parameters of resm;
-    # init-resm trains without memory for the first half of the time.
+    # init-resm trains without memory for the first half of the time. The
+    # others are resm, or pkm, with an option of its memory or its optimizer.
     contenders: tuple[
         Literal[
-            "plain", "wide-time", "wide-parameters", "pkm", "resm", "init-resm"
+            "plain",
+            "wide-time",
+            "wide-parameters",
+            "pkm",
+            "resm",
+            "init-resm",
+            "gate",
+            "half-layer",
+            "two-tables",
+            "shared-table",
+            "row-moments",
+            "row-steps",
+            "row-moments-steps",
+            "key-dropout",
+            "head-dropout",
+            "pkm-key-dropout",
+            "pkm-head-dropout",
         ],
         ...,
     ] = ("plain", "wide-time", "resm")
@@ -198,7 +215,9 @@ class RecallRecipe:
         for name in ("learning_rates", "memory_learning_rates"):
             if min(getattr(self, name)) < 0:
                 raise out_of_range(self, name, "at least 0")
-        if self.objective == "causal" and "pkm" in self.contenders:
+        if self.objective == "causal" and any(
+            key.startswith("pkm") for key in self.contenders
+        ):
             raise out_of_range(
                 self, "contenders", "without pkm with --objective causal"
             )

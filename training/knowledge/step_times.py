@@ -8,6 +8,7 @@ import keras
 from tqdm import tqdm
 
 from training.facts.fact_batches import training_batches
+from training.knowledge.contenders import CONTENDERS
 from training.knowledge.contenders import build_model
 from training.knowledge.contenders import compile_model
 from training.knowledge.contenders import width_of_as_many_parameters
@@ -33,7 +34,7 @@ class StepTimes:
     Attributes:
         widths: Widths of widened feed-forward networks, by the contender's key.
         seconds: Step times in seconds, by the contender's key; for contenders
-            with memory, by block and number of sub-keys.
+            with memory, by key and number of sub-keys.
     """
 
     widths: dict[str, int]
@@ -56,7 +57,7 @@ class StepTimes:
         """
         contender, key = trial.contender, trial.key
         if contender.has_memory:
-            key = _key(contender.block, trial.num_sub_keys)
+            key = _key(_timed_as(key), trial.num_sub_keys)
         blocks = [(contender.block, key)]
         if contender.starts_plain:
             blocks.insert(0, ("ffn", "plain"))
@@ -80,9 +81,13 @@ def measure_step_times(recipe: RecallRecipe) -> StepTimes:
     resm = _key("resm", recipe.num_sub_keys)
     timer.add("plain", "ffn", base)
     timer.add(resm, "resm", base, recipe.num_sub_keys)
-    if "pkm" in recipe.contenders:
-        key = _key("pkm", recipe.num_sub_keys)
-        timer.add(key, "pkm", base, recipe.num_sub_keys)
+    for name in recipe.contenders:
+        contender = CONTENDERS[name]
+        key = _key(name, recipe.num_sub_keys)
+        if contender.has_memory and _timed_as(name) == name != "resm":
+            timer.add(
+                key, contender.block, base, recipe.num_sub_keys, contender
+            )
     widths = {}
     if "wide-parameters" in recipe.contenders:
         widths["wide-parameters"] = width_of_as_many_parameters(
@@ -115,8 +120,13 @@ def measure_table_times(recipe: RecallRecipe, times: StepTimes) -> StepTimes:
     return StepTimes(times.widths, {**others, **times.seconds})
 
 
-def _key(block, num_sub_keys):
-    return f"{block}-{num_sub_keys}"
+def _key(name, num_sub_keys):
+    return f"{name}-{num_sub_keys}"
+
+
+def _timed_as(name):
+    """The contender whose steps a contender with a memory takes."""
+    return "resm" if name == "init-resm" else name
 
 
 def _width_of_as_much_time(timer, base, resm):
@@ -146,7 +156,7 @@ class _Timer:
         self._recipe = recipe
         self._facts = recipe.open_facts()
 
-    def add(self, key, block, width, num_sub_keys=1):
+    def add(self, key, block, width, num_sub_keys=1, contender=None):
         model = build_model(
             self._recipe,
             self._facts,
@@ -154,9 +164,16 @@ class _Timer:
             intermediate_dim=width,
             num_sub_keys=num_sub_keys,
             seed=0,
+            contender=contender,
         )
         rates = rate_pairs(self._recipe, "resm")[0]
-        compile_model(model, self._recipe, steps=_TIMED, rates=rates)
+        compile_model(
+            model,
+            self._recipe,
+            steps=_TIMED,
+            rates=rates,
+            contender=contender,
+        )
         self.models[key] = model
 
     def measure(self, keys, turns):

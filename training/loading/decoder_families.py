@@ -60,6 +60,7 @@ class DecoderFamily(LanguageModelFamily):
         memory_layers: tuple[int, ...],
         memory_block: Literal["ffn", "resm"],
         memory: dict[str, Any],
+        share_table: bool = False,
     ) -> keras_hub.models.CausalLM:
         """Builds a language model with initial weights.
 
@@ -68,12 +69,14 @@ class DecoderFamily(LanguageModelFamily):
             memory_layers: The layers with a memory, counted from 1.
             memory_block: `"resm"`, a memory behind each layer; or `"ffn"`.
             memory: Arguments of `keras_pkm.layers.ProductKeyMemory`.
+            share_table: Whether all memories read one table.
         """
         return models.add_memory(
             self.causal_lm(self.plain(**sizes)),
             memory_layers,
             memory,
             "ffn" if memory_block == "ffn" else "serial",
+            share_table,
         )
 
 

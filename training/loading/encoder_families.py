@@ -84,6 +84,7 @@ class Family(LanguageModelFamily):
         memory_layers: tuple[int, ...],
         memory_block: Literal["ffn", "pkm", "resm", "serial"],
         memory: dict[str, Any],
+        share_table: bool = False,
     ) -> keras_hub.models.MaskedLM:
         """Builds a language model with initial weights.
 
@@ -93,13 +94,19 @@ class Family(LanguageModelFamily):
             memory_layers: The layers with a memory, counted from 1.
             memory_block: The block of these layers.
             memory: Arguments of `keras_pkm.layers.ProductKeyMemory`.
+            share_table: Whether all memories read one table.
         """
         sizes = dict(sizes)
         computed = {
             name: sizes.pop(name) for name in ARCHITECTURE if name in sizes
         }
         backbone = backbone_class(self.plain)(
-            self.plain(**sizes), memory_layers, memory, memory_block, **computed
+            self.plain(**sizes),
+            memory_layers,
+            memory,
+            memory_block,
+            share_table,
+            **computed,
         )
         return task_class(self.masked_lm)(backbone)
 
