@@ -7,6 +7,7 @@ memories are attributes of this package, too: `MemoryBertBackbone`,
 
 from typing import Any
 
+from keras_pkm.converters.memory_state_dicts import memories_from_state_dict
 from keras_pkm.models import families
 from keras_pkm.models.adding import add_memory
 from keras_pkm.models.from_transformers import from_transformers
@@ -52,6 +53,7 @@ __all__ = [
     "freeze_except_memory",
     "freeze_memory",
     "from_transformers",
+    "memories_from_state_dict",
 ]
 
 
