@@ -17,6 +17,18 @@ def memories(model: keras.layers.Layer) -> dict[int, Memory]:
         `backbone`, has the number of the block, counted from 1. All others
         follow in the order of the model's layers. In a model without such
         blocks the memories themselves are counted from 1.
+
+    Example:
+
+    >>> model = keras.Sequential(
+    ...     [
+    ...         keras.Input((16,)),
+    ...         keras_pkm.layers.ProductKeyMemory(8, top_k=4, key_dim=8),
+    ...     ]
+    ... )
+    >>> memory = keras_pkm.models.memories(model)[1]
+    >>> memory.num_slots
+    64
     """
     backbone = getattr(model, "backbone", model)
     blocks = getattr(backbone, "transformer_layers", None) or ()
@@ -43,6 +55,18 @@ def tables(model: keras.layers.Layer) -> dict[int, ValueTable]:
 
     Raises:
         ValueError: a memory is not built.
+
+    Example:
+
+    >>> model = keras.Sequential(
+    ...     [
+    ...         keras.Input((16,)),
+    ...         keras_pkm.layers.ProductKeyMemory(8, top_k=4, key_dim=8),
+    ...     ]
+    ... )
+    >>> table = keras_pkm.models.tables(model)[1]
+    >>> tuple(table.values.shape)
+    (64, 16)
     """
     found: dict[int, ValueTable] = {}
     known = set()

@@ -8,6 +8,8 @@ memories are attributes of this package, too: `MemoryBertBackbone`,
 from typing import Any
 
 from keras_pkm.converters.memory_state_dicts import memories_from_state_dict
+from keras_pkm.layers.memories import memories
+from keras_pkm.layers.memories import tables
 from keras_pkm.models import families
 from keras_pkm.models.adding import add_memory
 from keras_pkm.models.from_transformers import from_transformers
@@ -53,7 +55,9 @@ __all__ = [
     "freeze_except_memory",
     "freeze_memory",
     "from_transformers",
+    "memories",
     "memories_from_state_dict",
+    "tables",
 ]
 
 

@@ -50,8 +50,9 @@ def adapt_memories(
     Raises:
         ValueError: the model has no memory, or one whose values are not zero,
             which would change the model, or whose queries are not normalized
-            by batch; or `data` has no tokens, queries of it are not finite, or
-            `measure` would not take it. Nothing is changed then.
+            by batch, or have hidden layers; or `data` has no tokens, queries
+            of it are not finite, or `measure` would not take it. Nothing is
+            changed then.
 
     Example:
 
@@ -175,6 +176,13 @@ def _batch_norms(model: keras.Model) -> list[MaskedBatchNormalization]:
                 f"{number}, a `{type(memory).__name__}` without a "
                 "`MaskedBatchNormalization`. Add a memory with "
                 '`query_normalization="batch"`.'
+            )
+        if len(of_memory) > 1:
+            raise ValueError(
+                "`model` must have memories with one batch norm each, because "
+                "the statistics of a second one depend on the first. Received: "
+                f"memory {number} with {len(of_memory)}. Add a memory without "
+                "`query_hidden_dims`."
             )
         layers += of_memory
     return layers

@@ -35,6 +35,10 @@ def adam(**kwargs):
 #: Each with the precision that it is for.
 OPTIMIZERS = {
     "PKMAdam": (adam, "float32"),
+    "PKMAdam with rows": (
+        functools.partial(adam, second_moment="row", bias_correction="row"),
+        "float32",
+    ),
     "LossScaleOptimizer": (
         lambda **kwargs: LossScaleOptimizer(adam(**kwargs), initial_scale=8.0),
         "mixed_float16",

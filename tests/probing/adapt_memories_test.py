@@ -112,6 +112,9 @@ def test_what_cannot_be_adapted():
     model = make_model(memory={**BATCH_NORM, "values_initializer": "ones"})
     with pytest.raises(ValueError, match="memory 1 with other values"):
         adapt_memories(model, inputs)
+    model = make_model(memory={**BATCH_NORM, "query_hidden_dims": (8,)})
+    with pytest.raises(ValueError, match="one batch norm each"):
+        adapt_memories(model, inputs)
     nothing = {**inputs, "padding_mask": np.zeros_like(inputs["padding_mask"])}
     model = make_model()
     before = model.get_weights()
