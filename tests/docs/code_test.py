@@ -23,6 +23,7 @@ from training.teaching.recipe import TeachingRecipe
 NOT_RUN = [
     ("docs/guides/any-backbone.md", "downloads a preset"),
     ("docs/guides/any-backbone.md", "downloads a model"),
+    ("docs/guides/kinds-of-memory.md", "needs a checkpoint"),
     ("docs/guides/pretraining.md", "needs a pretrained model"),
     (
         "docs/guides/pretraining.md",
