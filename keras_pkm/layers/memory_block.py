@@ -1,5 +1,6 @@
 """A Transformer block of any kind, and a memory behind it."""
 
+import contextlib
 import inspect
 from collections.abc import Callable
 from typing import Any
@@ -102,12 +103,17 @@ class MemoryBlock(keras.layers.Layer):
         self.supports_jit = backend.SUPPORTS_JIT
 
     def __getattr__(self, name: str) -> Any:
-        # Decoding asks the blocks of some models for what they are.
-        block = self.__dict__.get("block")
-        if block is None or name.startswith("_"):
+        # With torch, a layer is a module, which finds its sublayers so.
+        of_module = getattr(super(), "__getattr__", None)
+        if of_module is not None:
+            with contextlib.suppress(AttributeError):
+                return of_module(name)
+        if name == "block" or name.startswith("_"):
             raise AttributeError(
                 f"'{type(self).__name__}' has no attribute '{name}'."
             )
+        # Decoding asks the blocks of some models for what they are.
+        block = self.block
         value = getattr(block, name)
         if callable(value):
             raise AttributeError(

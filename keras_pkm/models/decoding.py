@@ -42,12 +42,10 @@ class DecodesWithTokenIds(Task):
             )
         new = ops.cast(token_ids, "int32")
         if isinstance(cache, dict) and set(cache) == {"cache", "token_ids"}:
-            first = (0, cache_update_index)
-            seen = ops.slice_update(cache["token_ids"], first, new)
-            cache = cache["cache"]
+            seen, cache = cache["token_ids"], cache["cache"]
         else:
-            # An empty cache is seeded with all places of the text.
-            seen = new
+            seen = _no_ids_yet(new, cache, cache_update_index)
+        seen = ops.slice_update(seen, (0, cache_update_index), new)
         before = [[0, 0], [size - 1, 0]]
         context = ops.slice(
             ops.pad(seen, before, constant_values=-1),
@@ -65,3 +63,19 @@ class DecodesWithTokenIds(Task):
             return super().score(token_ids, *args, **kwargs)
         with token_ids_of_layers(token_ids):
             return super().score(token_ids, *args, **kwargs)
+
+
+def _no_ids_yet(new: Tensor, cache: Any, cache_update_index: Any) -> Tensor:
+    """Places for all ids of the text, of which none is known."""
+    if not (isinstance(cache_update_index, int) and cache_update_index == 0):
+        raise ValueError(
+            "`cache` must be what `call_with_cache` returned for the tokens "
+            "before these, because memories of n-grams need their ids. "
+            "Received: another cache, with "
+            f"cache_update_index={cache_update_index!r}. Begin with an empty "
+            "cache and cache_update_index=0."
+        )
+    # KerasHub's caches: (batch, layers, 2, length, heads, width).
+    shape: tuple[Any, ...] = tuple(getattr(cache, "shape", ()))
+    missing = shape[3] - new.shape[1] if len(shape) == 6 else 0
+    return ops.pad(ops.zeros_like(new), [[0, 0], [0, max(0, missing or 0)]])

@@ -18,6 +18,7 @@ from tests.any_backbone.tiny_families import make_causal_lm
 from tests.any_backbone.tiny_families import make_plain
 from tests.any_backbone.tiny_families import outputs_of
 from tests.contracts import to_numpy
+from tests.kinds import KINDS
 
 # All families share the code; the others are tried by `.ci/run`.
 _FAST = ("GPT2",)
@@ -54,6 +55,16 @@ def test_starts_exactly_as_the_plain_model(family):
     assert any((a != b).any() for a, b in zip(changed, before))
 
 
+@pytest.mark.parametrize("family", families(ALL))
+def test_one_table_for_all_layers(family):
+    plain = make_plain(family)
+    inputs = inputs_of(plain)
+    model = keras_pkm.models.add_memory(plain, (1, 2), MEMORY, share_table=True)
+    assert_same(model, plain, inputs)
+    assert len(keras_pkm.models.tables(model)) == 1
+    assert sum(each.name == "values" for each in model.weights) == 1
+
+
 def test_the_memory_is_added_behind_its_block():
     causal_lm = make_causal_lm("GPT2")
     block = causal_lm.backbone.transformer_layers[1]
@@ -72,20 +83,36 @@ def test_the_memory_is_added_behind_its_block():
     assert weights[1, :3].sum(-1) == pytest.approx(1)
 
 
-@pytest.mark.parametrize("family", families(CAUSAL))
-def test_generation_with_a_cache_is_generation_without(family):
-    causal_lm = make_causal_lm(family)
-    causal_lm.compile(sampler="greedy")
+@pytest.mark.parametrize("family", families([*CAUSAL, "Gemma4", "GptOss"]))
+@pytest.mark.parametrize("memory", [FILLED, "n-grams"], ids=["keys", "n-grams"])
+def test_generation_with_a_cache_is_generation_without(family, memory):
+    check_generation(family, memory, "greedy")
+
+
+@pytest.mark.parametrize("memory", [FILLED, "n-grams"], ids=["keys", "n-grams"])
+def test_caches_of_contrastive_search(memory):
+    """It takes the likeliest token, but keeps a cache for each of two."""
+    sampler = keras_hub.samplers.ContrastiveSampler(k=2, alpha=0.0)
+    check_generation("GPT2", memory, sampler)
+
+
+def check_generation(family, memory, sampler):
+    if memory == "n-grams":
+        memory = KINDS[memory]()
+    causal_lm = make_causal_lm(family, memory)
+    causal_lm.compile(sampler=sampler)
     inputs = inputs_of(causal_lm.backbone)
     prompt = {
         "token_ids": inputs["token_ids"],
         "padding_mask": np.tile(np.arange(LENGTH) < 4, (2, 1)).astype("int32"),
     }
     made = causal_lm.generate(prompt, stop_token_ids=None)["token_ids"]
-    logits = causal_lm(
-        {"token_ids": made, "padding_mask": np.ones((2, LENGTH), "int32")}
-    )
-    best = to_numpy(logits).argmax(-1)
+    whole = {
+        **inputs,
+        "token_ids": made,
+        "padding_mask": np.ones((2, LENGTH), "int32"),
+    }
+    best = to_numpy(causal_lm(whole)).argmax(-1)
     np.testing.assert_array_equal(to_numpy(made)[:, 4:], best[:, 3:-1])
 
 

@@ -103,7 +103,8 @@ def make_plain(family):
 
 def make_causal_lm(family, memory=FILLED):
     """A causal language model whose second block has a memory."""
-    task = getattr(_hub, f"{family}CausalLM")(make_plain(family))
+    plain = make_plain(family)
+    task = getattr(_hub, f"{family}CausalLM")(backbone=plain, preprocessor=None)
     keras.utils.set_random_seed(2)
     return keras_pkm.models.add_memory(task, (2,), memory)
 

@@ -231,6 +231,20 @@ def test_fit_of_a_task_without_a_claimed_row_is_an_error():
         model.fit(inputs, inputs["token_ids"], verbose=0)
 
 
+def test_a_cache_in_parts():
+    """A text that is given in two parts has the logits of the whole."""
+    model = make("n-grams")
+    ids = inputs_of(model.backbone)["token_ids"]
+    expected = to_numpy(model(inputs_of(model.backbone)))
+    empty = np.zeros((2, 2, 2, LENGTH, 2, 8), "float32")
+    first, _, cache = model.call_with_cache(ids[:, :3], empty, 0)
+    second, *_ = model.call_with_cache(ids[:, 3:], cache, 3)
+    found = np.concatenate(list(map(to_numpy, (first, second))), axis=1)
+    np.testing.assert_allclose(found[0], expected[0], atol=1e-5)
+    with pytest.raises(ValueError, match="Begin with an empty cache"):
+        model.call_with_cache(ids[:, 3:], empty, 3)
+
+
 def test_images_have_no_ids():
     with pytest.raises(ValueError, match="`PaliGemmaBackbone`"):
         keras_pkm.models.add_memory(
