@@ -13,7 +13,7 @@ def _filled():
 def product_keys(**options):
     return ProductKeyMemory(
         **{
-            "num_sub_keys": 8,
+            "num_sub_keys": 16,
             "num_heads": 2,
             "top_k": 4,
             "key_dim": 8,

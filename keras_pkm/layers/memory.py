@@ -346,6 +346,8 @@ class Memory(keras.layers.Layer):
         return_memory_access: bool = False,
         token_ids: keras.KerasTensor | None = None,
     ) -> Tensor | tuple[Tensor, MemoryAccess]:
+        if self.context_size and token_ids is None:
+            current_token_ids(self.name)
         outputs = keras.KerasTensor(inputs.shape, dtype=self.compute_dtype)
         if not return_memory_access:
             return outputs

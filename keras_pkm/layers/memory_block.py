@@ -189,12 +189,10 @@ class MemoryBlock(keras.layers.Layer):
     ) -> Any:
         outputs = self.block.compute_output_spec(*args, **kwargs)
         y, *_ = _parts(outputs, self.block)
-        if not return_memory_access:
-            return outputs
         _, access = self.memory.compute_output_spec(
-            y, return_memory_access=True
+            y, return_memory_access=True, token_ids=token_ids
         )
-        return outputs, access
+        return (outputs, access) if return_memory_access else outputs
 
     def compute_output_shape(self, *args: Any, **kwargs: Any) -> Any:
         return self.block.compute_output_shape(*args, **kwargs)

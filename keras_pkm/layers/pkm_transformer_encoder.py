@@ -288,7 +288,7 @@ class PKMTransformerEncoder(keras_hub.layers.TransformerEncoder):
             )
         if return_memory_access and self.memory is not None:
             _, access = self.memory.compute_output_spec(
-                x, return_memory_access=True
+                x, return_memory_access=True, token_ids=token_ids
             )
             outputs.append(access)
         return tuple(outputs) if len(outputs) > 1 else x

@@ -78,7 +78,8 @@ def test_trained_row_by_row(trained):
     }
     of_tables = {}
     for number, memory in memories(model).items():
-        read = of_tables.setdefault(id(memory.table.values), np.zeros(64))
+        key, nothing = id(memory.table.values), np.zeros(memory.num_slots)
+        read = of_tables.setdefault(key, nothing)
         read += counts[number]["reads"]
     for table in tables(model).values():
         new, old = to_numpy(table.values), started[id(table.values)]

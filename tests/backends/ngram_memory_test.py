@@ -189,8 +189,9 @@ def test_ids_before_the_inputs_and_from_the_context():
     with token_ids_of_layers(keras.ops.convert_to_tensor(IDS)):
         found = to_numpy(memory(inputs))
     np.testing.assert_array_equal(found, whole)
-    with pytest.raises(ValueError, match="`token_ids` must be given"):
-        memory(inputs)
+    for x in (inputs, keras.Input((LENGTH, DIM))):
+        with pytest.raises(ValueError, match="`token_ids` must be given"):
+            memory(x)
 
 
 def test_last_ids():

@@ -59,7 +59,7 @@ def test_one_table_of_two_layers(preprocessor, tmp_path):
     found = access(TEXTS)
     slots = {name for name in found if name.startswith("slots")}
     assert slots == {"slots_1", "slots_3"}
-    assert found["num_slots_1"] == found["num_slots_3"] == 64
+    assert found["num_slots_1"] == found["num_slots_3"] == 256
 
     # Only slots that neither of them reads are left out.
     text = tmp_path / "text.txt"
