@@ -18,6 +18,16 @@ from tests.contracts import to_numpy
 from tests.kinds import KINDS
 
 SHARED = "gate, one table"
+# On TensorFlow, `tests/conformance` tries these, too.
+_SLOW = ("product keys", "deep queries, halves", "dropped keys and heads")
+
+
+def _case(kind):
+    is_slow = keras.backend.backend() == "tensorflow" and kind in _SLOW
+    return pytest.param(kind, marks=[pytest.mark.slow] if is_slow else [])
+
+
+CASES = [_case(kind) for kind in (*KINDS, SHARED)]
 
 
 def make(kind, family="GPT2", claimed=True, **options):
@@ -58,7 +68,7 @@ def same(a, b):
     return all(np.array_equal(x, y) for x, y in zip(a, b, strict=True))
 
 
-@pytest.fixture(params=[*KINDS, SHARED], scope="module")
+@pytest.fixture(params=CASES, scope="module")
 def trained(request):
     """A model after some steps, and the losses of these."""
     model = compiled(make(request.param))
@@ -163,7 +173,7 @@ def test_scored_as_called(trained):
     np.testing.assert_allclose(found[~padded], expected[~padded], atol=1e-5)
 
 
-@pytest.mark.parametrize("kind", [*KINDS, SHARED])
+@pytest.mark.parametrize("kind", CASES)
 def test_taught_patched_and_reverted(kind, tmp_path):
     model = compiled(make(kind, claimed=False))
     inputs = inputs_of(model.backbone)
@@ -199,7 +209,7 @@ def test_taught_patched_and_reverted(kind, tmp_path):
         loaded.apply(model)
 
 
-@pytest.mark.parametrize("kind", [*KINDS, SHARED])
+@pytest.mark.parametrize("kind", CASES)
 def test_without_its_values_it_is_the_plain_model(kind):
     """Also in bfloat16; and it starts so."""
     model = make(kind)
