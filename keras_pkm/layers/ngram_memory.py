@@ -14,9 +14,8 @@ from keras_pkm.layers.memory import Memory
 from keras_pkm.layers.value_table import ValueTable
 from keras_pkm.ops.arguments import integer
 from keras_pkm.ops.arguments import positive_int
-from keras_pkm.ops.ngram_hashes import are_whole
-from keras_pkm.ops.ngram_hashes import ngram_slots
-from keras_pkm.ops.ngram_hashes import ngram_tags
+from keras_pkm.ops.ngram_hashes import NGrams
+from keras_pkm.ops.ngram_hashes import ngrams
 from keras_pkm.ops.tensors import MemoryAccess
 from keras_pkm.ops.tensors import Tensor
 
@@ -44,8 +43,8 @@ class NGramMemory(Memory):
         output = Σ_n Σ_heads values[slots]
 
     An n-gram that would begin before the text is not read. Hashes are
-    MurmurHash3, the same on all backends; different n-grams may have the same
-    slot.
+    MurmurHash3 of the ids, the same on all backends; different n-grams may have
+    the same slot.
 
     With `gate="engram"`, the rows that a token reads are concatenated to e, and
     a gate tells how much of them fits the token's x:
@@ -152,22 +151,22 @@ class NGramMemory(Memory):
         (contexts,) = token_ids
         if training:
             self.table.check_claimed()
-        slots = self._slots(contexts)
-        is_read = are_whole(contexts, self.orders)[:, None]
+        found = self._ngrams(contexts)
+        is_read = found.are_whole[:, None]
         if self.tags:
-            tags = ops.take(self.table.tags, slots, axis=0)
-            expected = ngram_tags(contexts, self.orders)[:, None]
-            is_read = is_read & (tags == expected)
-        weights = ops.broadcast_to(is_read, ops.shape(slots))
-        return slots, ops.cast(weights, "float32")
+            tags = ops.take(self.table.tags, found.slots, axis=0)
+            is_read = is_read & (tags == found.tags[:, None])
+        weights = ops.broadcast_to(is_read, ops.shape(found.slots))
+        return found.slots, ops.cast(weights, "float32")
 
-    def _slots(self, contexts: Tensor) -> Tensor:
-        return ngram_slots(
+    def _ngrams(self, contexts: Any, lib: Any = ops) -> NGrams:
+        return ngrams(
             contexts,
             self.orders,
             self.num_heads,
             self.num_slots,
             self.hash_seed,
+            lib,
         )
 
     def read(
@@ -253,20 +252,18 @@ class NGramMemory(Memory):
         """
         ids, orders = self._check_claim(token_ids, span, parts)
         contexts = np.full((len(ids), self.context_size), -1, "int32")
-        for place in range(self.context_size):
-            before = self.context_size - 1 - place
+        for before in range(min(self.context_size, len(ids))):
+            place = self.context_size - 1 - before
             contexts[before:, place] = ids[: len(ids) - before]
         if not parts:
             contexts = contexts[-1:]
-        slots = ops.convert_to_numpy(self._slots(contexts))
-        tags = ops.convert_to_numpy(ngram_tags(contexts, self.orders))
-        claimed = ops.convert_to_numpy(are_whole(contexts, self.orders))
-        claimed = claimed & np.isin(self.orders, orders)
+        found = self._ngrams(contexts, np)
+        claimed = found.are_whole & np.isin(self.orders, orders)
         owners = np.array(ops.convert_to_numpy(self.table.tags))
         rows, lost = set(), set()
         for token, order in np.argwhere(claimed):
-            tag = tags[token, order]
-            for slot in slots[token, :, order]:
+            tag = found.tags[token, order]
+            for slot in found.slots[token, :, order]:
                 if owners[slot] in (0, tag):
                     owners[slot] = tag
                     rows.add((slot, tag))
