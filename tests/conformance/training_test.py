@@ -34,7 +34,9 @@ def test_fit_in_mixed_precision(name):
         dtype="mixed_bfloat16",
         run_eagerly=not name.endswith("MaskedLM"),
     )
-    assert all(w.dtype == "float32" for w in training.model.weights)
+    # Tags are integers.
+    dtypes = {w.dtype for w in training.model.weights if w.name != "tags"}
+    assert dtypes == {"float32"}
     check_learned(training)
     losses = trained(name).losses
     # Queries that were rounded may find other slots.
