@@ -35,8 +35,8 @@ class Encoder:
             its `ValueTable`; the lowest number if several memories share it.
         tags: dict, likewise, to the `tf.Variable` of the tags of tables that
             have any.
-        read_by: dict, from the number of each memory's layer to the
-            `ValueTable` that it reads.
+        table_of: dict, from the number of each memory's layer to the number
+            of the table that it reads.
     """
 
     def __init__(
@@ -56,8 +56,9 @@ class Encoder:
             self._values |= {id(values): table for values in replicas}
             if layer.tags is not None:
                 self.tags[number] = components(layer.tags)[0]
-        self.read_by = {
-            number: self._values[id(components(memory.table.values)[0])]
+        numbers = {id(layer): n for n, layer in tables(backbone).items()}
+        self.table_of = {
+            number: numbers[id(memory.table)]
             for number, memory in memories(backbone).items()
         }
         outputs = backbone.output

@@ -57,7 +57,7 @@ def add_memory_access(
             found[f"slots_{number}"] = slots
             found[f"weights_{number}"] = weights
             found[f"num_slots_{number}"] = tf.constant(
-                encoder.read_by[number].num_slots
+                encoder.tables[encoder.table_of[number]].num_slots
             )
         return found
 

@@ -30,18 +30,13 @@ def read_mass(encoder: Encoder, inputs: dict) -> dict[int, np.ndarray]:
         number: np.zeros(table.num_slots)
         for number, table in encoder.tables.items()
     }
-    # Several memories may read one table.
-    read_by = {
-        number: mass[lowest]
-        for number, table in encoder.read_by.items()
-        for lowest, each in encoder.tables.items()
-        if each is table
-    }
     count = -(-len(inputs["input_mask"]) // _BATCH)
     for batch in tqdm(batches_of(inputs, _BATCH), "Reads", count, disable=None):
         for number, (slots, weights) in access(batch).items():
             np.add.at(
-                read_by[number], slots.numpy().ravel(), weights.numpy().ravel()
+                mass[encoder.table_of[number]],
+                slots.numpy().ravel(),
+                weights.numpy().ravel(),
             )
     return mass
 

@@ -88,12 +88,13 @@ def memories_from_state_dict(
         num_heads: int. Needed for `"memory-plus"` alone: `mem_heads`.
         options: optional. The arguments with which the memories were made, such
             as the `params` of a checkpoint of XLM. Those that no tensor shows
-            are checked.
+            are checked. With XLM's `mem_share_values`, all memories get one
+            table; without `options` each gets a table of its own.
 
     Returns:
         A dict of built `keras_pkm.layers.ProductKeyMemory`, by the prefix of
-        their names in the state dict. Memories whose values are shared have one
-        table.
+        their names in the state dict. Memories of Memory+ that have no values
+        read the table of the first one, as there.
 
     Raises:
         ValueError: there is no memory; a tensor is missing, has another shape,
@@ -121,9 +122,10 @@ def memories_from_state_dict(
     one_of("source", source, tuple(_PLACES))
     top_k = positive_int("top_k", top_k)
     num_heads = positive_int_or_none("num_heads", num_heads)
-    _check_options(source, options or {})
+    options = options or {}
+    _check_options(source, options, top_k)
     made: dict[str, ProductKeyMemory] = {}
-    first: tuple[ProductKeyMemory, np.ndarray] | None = None
+    first: ProductKeyMemory | None = None
     for prefix, tensors in _groups(state_dict, source):
         reader = _Reader(prefix, tensors)
         reader.check_options()
@@ -137,15 +139,15 @@ def memories_from_state_dict(
         reader.check_all_read()
         memory = ProductKeyMemory(top_k=top_k, **layer.pop("config"))
         if first is not None and (
-            values is None or np.array_equal(values, first[1])
+            values is None or options.get("mem_share_values")
         ):
-            memory.share_table(first[0].table)
+            memory.share_table(first.table)
         else:
             layer["table/values"] = values
         memory.build((None, layer.pop("dim")))
         _assign(memory, layer, prefix)
         made[prefix] = memory
-        first = first or (memory, values)
+        first = first or memory
     if not made:
         raise ValueError(
             f"`state_dict` must have a memory of '{source}'. Received: names "
@@ -154,7 +156,13 @@ def memories_from_state_dict(
     return made
 
 
-def _check_options(source: str, options: Mapping[str, Any]) -> None:
+def _check_options(source: str, options: Mapping[str, Any], top_k: int) -> None:
+    for name in ("mem_knn", "topk"):
+        if options.get(name, top_k) != top_k:
+            raise ValueError(
+                f"`top_k` must be {name} of `options`. Received: "
+                f"top_k={top_k}, {name}={options[name]!r}."
+            )
     for name, needed in _OPTIONS[source].items():
         if name in options and options[name] != needed:
             raise ValueError(

@@ -231,12 +231,15 @@ class Memory(keras.layers.Layer):
         """
         return self.value_dim or dim
 
-    def make_table(self, dim: int, name: str = "table") -> ValueTable:
+    def make_table(
+        self, dim: int, name: str = "table", **options: Any
+    ) -> ValueTable:
         """Returns a table for this memory, not built yet.
 
         Args:
             dim: The width of the inputs.
             name: The name of the table.
+            **options: Further arguments of the table.
         """
         return ValueTable(
             self.num_slots,
@@ -246,6 +249,7 @@ class Memory(keras.layers.Layer):
             values_constraint=self.values_constraint,
             dtype=self.dtype_policy,
             name=name,
+            **options,
         )
 
     def share_table(self, table: ValueTable) -> None:

@@ -137,9 +137,10 @@ class NGramMemory(Memory):
             return super().value_width(dim)
         return self.value_dim or max(1, dim // (self.num_heads * self.top_k))
 
-    def make_table(self, dim: int, name: str = "table") -> ValueTable:
-        table = super().make_table(dim, name)
-        return ValueTable.from_config({**table.get_config(), "tags": self.tags})
+    def make_table(
+        self, dim: int, name: str = "table", **options: Any
+    ) -> ValueTable:
+        return super().make_table(dim, name, tags=self.tags, **options)
 
     def address(
         self,

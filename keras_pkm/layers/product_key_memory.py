@@ -95,7 +95,8 @@ class ProductKeyMemory(Memory):
         A tensor of shape `(..., dim)`, or, with `return_memory_access=True`, a
         tuple of it and the memory access `(slots, weights)`: int32 and float32
         tensors of shape `(..., num_heads, top_k)`, sorted by descending
-        weight. The weights of a head sum to 1; at padding they are 0.
+        weight. The weights of a head sum to 1, unless `head_dropout` acts; at
+        padding they are 0.
 
     Example:
 

@@ -81,3 +81,25 @@ def assert_close(actual, expected, tolerance=1e-5):
     """Up to the tolerance, relative to the largest expected number."""
     scale = max(np.abs(expected).max(initial=0), 1e-6)
     np.testing.assert_allclose(actual, expected, rtol=0, atol=tolerance * scale)
+
+
+def assert_slopes(loss, exact, gradients, rng):
+    """Checks gradients by differences of a loss, in random directions.
+
+    Args:
+        loss: A function of all weights, float64 arrays by name.
+        exact: The weights.
+        gradients: The gradients of some of them, by name.
+        rng: A generator of random numbers.
+    """
+    for name, gradient in gradients.items():
+        scale = max(np.linalg.norm(gradient), 0.1)
+        for _ in range(4):
+            direction = rng.normal(size=gradient.shape)
+            direction /= np.linalg.norm(direction)
+            there, back = (
+                loss({**exact, name: exact[name] + step * direction})
+                for step in (1e-6, -1e-6)
+            )
+            slope = (there - back) / 2e-6
+            assert abs((gradient * direction).sum() - slope) <= 1e-5 * scale

@@ -164,7 +164,7 @@ def test_what_has_no_counterpart_is_refused_by_name(name, added, match):
 def test_options_that_no_tensor_shows(name, options, match):
     with pytest.raises(ValueError, match=match):
         convert(name, options=options)
-    convert(name, options={**dict.fromkeys(("emb_dim",), 12)})
+    convert(name, options={"emb_dim": 12})
 
 
 def test_a_projection_with_a_bias_and_no_gate_is_refused():
@@ -190,7 +190,23 @@ def test_what_is_missing(name, left_out, match):
         convert(name, state)
 
 
+def test_equal_values_are_one_table_only_if_they_were():
+    """Two tables that are still zero are two tables."""
+    state, *_ = stored("xlm")
+    other = {
+        name.replace("memories.4_", "memories.7_"): array
+        for name, array in state.items()
+    }
+    first, second = convert("xlm", {**state, **other}).values()
+    assert first.table is not second.table
+    options = {"mem_share_values": True}
+    first, second = convert("xlm", {**state, **other}, options=options).values()
+    assert first.table is second.table
+
+
 def test_wrong_arguments():
+    with pytest.raises(ValueError, match="top_k=4, mem_knn=32"):
+        convert("xlm", options={"mem_knn": 32})
     state, *_ = stored("memory-plus")
     with pytest.raises(ValueError, match="`num_heads` must be given"):
         convert("memory-plus", num_heads=None)

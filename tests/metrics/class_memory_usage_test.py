@@ -166,3 +166,11 @@ def test_shapes_that_do_not_fit():
     ):
         with pytest.raises(ValueError, match=f"{message}.*Received: "):
             metric.update_state(*arguments)
+
+
+def test_a_head_whose_weights_are_zero_reads_nothing():
+    metric = ClassMemoryUsage(4)
+    slots = np.array([[[0, 1], [2, 3]], [[1, 0], [3, 2]]])
+    weights = np.array([[[0.6, 0.4], [0.0, 0.0]], [[0.0, 0.0], [0.0, 1.0]]])
+    metric.update_state(slots, weights, labels=np.array([0, 1]))
+    assert metric.counts.tolist() == [[1, 0, 0, 0], [0, 0, 1, 0]]

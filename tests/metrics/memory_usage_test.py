@@ -65,6 +65,16 @@ def test_equals_counting_by_hand(padded, batches):
         )
 
 
+def test_a_slot_of_weight_zero_is_not_read():
+    metric = MemoryUsage(8)
+    slots = np.array([[[0, 1], [2, 3]], [[4, 5], [6, 7]]])
+    weights = np.array([[[1.0, 0.0], [0.0, 0.0]], [[0.0, 0.0], [0.0, 0.0]]])
+    metric.update_state(slots, weights)
+    only_first = np.eye(8, dtype="int64")[0]
+    for name in ("reads", "top1", "top1_of_token", "weights"):
+        np.testing.assert_array_equal(metric.counts[name], only_first)
+
+
 def test_extremes():
     even = MemoryUsage(16)
     even.update_state(np.arange(16).reshape(16, 1, 1), np.ones((16, 1, 1)))

@@ -24,7 +24,8 @@ class MemoryReads:
         coverage: Points of a curve: the number of tokens so far, `"tokens"`,
             with `"mu"` and `"top1_mu"` of these.
         top1: int32 array of shape `(rows, length, num_heads)`, the best slot of
-            each head at each position of the kept text, or None.
+            each head at each position of the kept text, -1 where a head reads
+            nothing, as at padding; or None.
     """
 
     figures: dict[str, float]
@@ -77,7 +78,8 @@ def collect_reads(
         usage.update(access.memories, access.is_token)
         for number, (slots, weights) in access.memories.items():
             if keep:
-                top1[number].append(np.asarray(top1_slots(slots, weights)))
+                best = np.asarray(top1_slots(slots, weights))
+                top1[number].append(np.where(weights.any(-1), best, -1))
         count = int(access.is_token.sum())
         tokens += count
         if keep:

@@ -59,7 +59,8 @@ def find_readers(
     Args:
         token_ids: int array of shape `(rows, length)`.
         is_token: bool array of the same shape, false at padding.
-        top1: int array of shape `(rows, length, num_heads)`.
+        top1: int array of shape `(rows, length, num_heads)`, -1 where a head
+            reads nothing.
         tokenizer: keras-hub's tokenizer.
         num_slots: Number of slots.
         num_tokens: Number of tokens for each slot.
@@ -69,6 +70,7 @@ def find_readers(
     heads = top1.shape[-1]
     slots = top1[is_token].reshape(-1)
     readers = np.repeat(token_ids[is_token], heads)
+    slots, readers = slots[slots >= 0], readers[slots >= 0]
     everywhere = np.bincount(token_ids[is_token])
     most_read = np.argsort(-np.bincount(slots), kind="stable")[:num_slots]
     found = []
