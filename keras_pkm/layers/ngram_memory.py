@@ -142,6 +142,15 @@ class NGramMemory(Memory):
     ) -> ValueTable:
         return super().make_table(dim, name, tags=self.tags, **options)
 
+    def _check_table(self, value_dim: int) -> None:
+        super()._check_table(value_dim)
+        if self.table.has_tags != self.tags:
+            raise ValueError(
+                "`table` must have tags if its memory has `tags=True`, and "
+                f"none otherwise. Received: tags={self.tags}, and a table with "
+                f"tags={self.table.has_tags}."
+            )
+
     def address(
         self,
         tokens: Tensor,

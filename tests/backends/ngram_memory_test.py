@@ -305,6 +305,14 @@ def test_wrong_claims(ids, span, match):
     assert not to_numpy(memory.table.tags).any()
 
 
+@pytest.mark.parametrize("tags", [False, True])
+def test_a_table_with_tags_is_read_by_them(tags):
+    table = keras_pkm.layers.ValueTable(SLOTS, DIM, tags=not tags)
+    memory = NGramMemory(SLOTS, tags=tags, table=table)
+    with pytest.raises(ValueError, match=f"table with tags={not tags}"):
+        memory.build((None, None, DIM))
+
+
 def test_claims_need_tags():
     with pytest.raises(ValueError, match="with `tags=True`"):
         make_memory().claim([1, 2])
