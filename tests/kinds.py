@@ -32,13 +32,14 @@ def ngrams(**options):
 KINDS = {
     "product keys": product_keys,
     "gate": lambda: product_keys(gate=True, value_dim=12),
-    "deep queries, halves": lambda: product_keys(
-        query_normalization="half_layer", query_hidden_dims=(12,)
-    ),
-    "dropped keys and heads": lambda: product_keys(
-        key_dropout=0.2, head_dropout=0.2
+    "deep queries, dropout": lambda: product_keys(
+        query_normalization="half_layer",
+        query_hidden_dims=(12,),
+        key_dropout=0.2,
+        head_dropout=0.2,
     ),
     "n-grams": ngrams,
-    "gated n-grams": lambda: ngrams(gate="engram", orders=(1, 2, 3)),
-    "tagged n-grams": lambda: ngrams(tags=True, orders=(1, 2, 3)),
+    "gated n-grams with tags": lambda: ngrams(
+        gate="engram", tags=True, orders=(1, 2, 3)
+    ),
 }

@@ -21,13 +21,11 @@ CASES = {
     "none": {"query_normalization": None},
     "one slot of each head": {"top_k": 1},
     "projected values": {"value_dim": 7},
-    "halves": {"query_normalization": "half_layer"},
     "deeper queries": {"query_hidden_dims": (8, 7)},
     "deeper queries, halves": {
         "query_hidden_dims": (8,),
         "query_normalization": "half_layer",
     },
-    "gate": {"gate": True},
     "gate, other width": {"gate": True, "value_dim": 7},
 }
 

@@ -276,7 +276,7 @@ def test_claims():
     )
 
 
-@pytest.mark.parametrize("order", range(2, 10))
+@pytest.mark.parametrize("order", [2, 5, 9])
 def test_a_subject_of_any_length_is_read_where_it_ends(order):
     memory = make_memory(orders=range(2, 10), tags=True)
     subject = list(range(11, 11 + order))

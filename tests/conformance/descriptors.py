@@ -28,7 +28,7 @@ SIZES = {
 }
 FAMILIES = ("Bert", "DistilBert", "Roberta")
 #: Kinds whose train steps and exports are traced, too.
-IN_DEPTH_KINDS = ("gate", "gated n-grams", "tagged n-grams")
+IN_DEPTH_KINDS = ("gate", "gated n-grams with tags")
 
 
 @dataclasses.dataclass(frozen=True)

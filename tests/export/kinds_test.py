@@ -50,6 +50,7 @@ def preprocessor():
     )
 
 
+@pytest.mark.slow
 def test_one_table_of_two_layers(preprocessor, tmp_path):
     task = make("gate", share_table=True)
     expected = tf.nn.softmax(task(preprocessor(TEXTS)))
@@ -71,7 +72,7 @@ def test_one_table_of_two_layers(preprocessor, tmp_path):
 
 @pytest.mark.slow
 def test_a_patch_with_tags(preprocessor, tmp_path):
-    task = make("tagged n-grams")
+    task = make("gated n-grams with tags")
     features = preprocessor(TEXTS)
     before = export(task, preprocessor, tmp_path / "before")
     teacher = keras_pkm.teaching.MemoryTeacher(task, learning_rate=0.1)

@@ -208,8 +208,15 @@ def test_hessians():
     assert_close(hessian(weights), outer.jacobian(gradient, weights))
 
 
-@pytest.mark.parametrize("dtype", ["float32", "mixed_bfloat16"])
-@pytest.mark.parametrize("normalization", ["batch", "layer"])
+@pytest.mark.parametrize(
+    "normalization, dtype",
+    [
+        ("batch", "float32"),
+        ("layer", "mixed_bfloat16"),
+        pytest.param("batch", "mixed_bfloat16", marks=pytest.mark.slow),
+        pytest.param("layer", "float32", marks=pytest.mark.slow),
+    ],
+)
 @both
 def test_gradient_penalty_of_a_layer(implementation, normalization, dtype):
     """As a discriminator has it: by its inputs, then by its weights."""

@@ -57,7 +57,7 @@ def test_two_devices_train_as_one(mirrored, options):
     [
         slow({}),
         {"clipnorm": 0.01, "reduction": "dense"},
-        {"clipvalue": 1e-3, "weight_decay": 0.1},
+        slow({"clipvalue": 1e-3, "weight_decay": 0.1}),
     ],
 )
 def test_two_devices_train_a_memory_as_one(mirrored, options):

@@ -26,10 +26,15 @@ PATHS = {
 
 
 @pytest.mark.parametrize(
-    "parts",
-    [(), ("values",), ("keys",), ("queries",), ("values", "keys", "queries")],
+    "block, parts",
+    [
+        ("resm", ()),
+        ("resm", ("values",)),
+        ("pkm", ("keys",)),
+        ("resm", ("queries",)),
+        ("pkm", ("values", "keys", "queries")),
+    ],
 )
-@pytest.mark.parametrize("block", ["pkm", "resm"])
 @eager_and_graph
 def test_frozen_parts_stay_bit_for_bit(eager, parts, block):
     task = MemoryBertTextClassifier(

@@ -97,7 +97,8 @@ def _nan_outside(
     XLA and GPUs would read another row, or zeros, without an error.
     """
     is_slot = (slots >= 0) & (slots < num_slots)
-    return tf.where(is_slot, weights, float("nan"))
+    # A constant NaN would stop every graph under `enable_check_numerics`.
+    return weights * tf.sqrt(tf.where(is_slot, 1.0, -1.0))
 
 
 def _stock_gradients(

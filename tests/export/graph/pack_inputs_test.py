@@ -14,7 +14,9 @@ TEXTS = ["", "the quick brown fox jumps over the lazy dog " * 2, "ann met bob"]
 PAIRS = ["who met bob?" * 9, "in paris " * 7, ""]
 
 
-@pytest.mark.parametrize("length", [8, 16, 64])
+@pytest.mark.parametrize(
+    "length", [8, pytest.param(16, marks=pytest.mark.slow), 64]
+)
 @pytest.mark.parametrize("texts", [(TEXTS,), (TEXTS, PAIRS)])
 def test_as_keras_hub(tokenizer, texts, length):
     preprocessor = keras_hub.models.BertTextClassifierPreprocessor(

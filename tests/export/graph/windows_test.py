@@ -16,7 +16,14 @@ from training.tasks.bad_rows import BadRows
 from training.tasks.squad import SquadExample
 from training.text.offset_tokenizer import make_offset_tokenizer
 
-SIZES = [(12, 3, 2), (16, 100, 30), (20, 7, 4), (64, 1, 1)]
+SIZES = [
+    (12, 3, 2),
+    (16, 100, 30),
+    *(
+        pytest.param(sizes, marks=pytest.mark.slow)
+        for sizes in ((20, 7, 4), (64, 1, 1))
+    ),
+]
 
 
 @pytest.fixture(scope="module")
