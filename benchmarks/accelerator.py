@@ -47,17 +47,7 @@ GOALS = {"inference": 0.95, "train step": 1.1, "read": 0.6}
 
 
 def device_limits(rounds: int, size: int) -> dict[str, float]:
-    """Returns the bandwidth of a copy and the rate of a matrix product.
-
-    Args:
-        rounds: The number of rounds.
-        size: The side of the matrices. The copy has sixteen times as many
-            numbers as one of them.
-
-    Returns:
-        A dict with `"bytes/s"`, those that are read and written, and
-        `"FLOP/s"` in bfloat16.
-    """
+    """Returns the bandwidth of a copy and the rate of a matrix product."""
     numbers = 16 * size**2
     source = ops.ones((numbers,), "float32")
     copy = _compiled(lambda x: [x + 1.0])
@@ -78,14 +68,7 @@ def device_limits(rounds: int, size: int) -> dict[str, float]:
 def time_layer(
     sizes: MemorySizes, tokens: int, rounds: int, bandwidth: float
 ) -> dict[str, Any]:
-    """Returns the row of one number of tokens.
-
-    Args:
-        sizes: Sizes of the memory.
-        tokens: The number of tokens.
-        rounds: The number of rounds.
-        bandwidth: The bandwidth of a copy, in bytes a second.
-    """
+    """Returns the row of one number of tokens."""
     memory = keras_pkm.layers.ProductKeyMemory(
         sizes.num_sub_keys,
         num_heads=sizes.num_heads,
@@ -155,15 +138,7 @@ def time_layer(
 def time_bert(
     sizes: BertSizes, batch: int, length: int, rounds: int, steps: int
 ) -> Iterator[list[dict[str, Any]]]:
-    """Yields rows for inference and training of BERT with and without memory.
-
-    Args:
-        sizes: Sizes of BERT and its memories.
-        batch: The number of sequences in a batch.
-        length: The number of tokens of a sequence.
-        rounds: The number of rounds.
-        steps: The number of train steps in a round of training.
-    """
+    """Yields rows of BERT with and without memory: inference and training."""
     tokens = {
         name: ops.convert_to_tensor(values)
         for name, values in make_tokens(sizes, batch, length).items()

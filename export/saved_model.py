@@ -41,11 +41,7 @@ def main(args: list[str] | None = None) -> int:
 
 
 def export(recipe: ExportRecipe) -> str:
-    """Exports a model as the recipe says, and returns what was written.
-
-    Raises:
-        UserError: it cannot be exported; nothing is written then.
-    """
+    """Exports a model as the recipe says, and returns what was written."""
     recipe.check()
     source = Source.open(recipe.model)
     model = TrainedModel.load(source, recipe)

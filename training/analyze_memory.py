@@ -32,12 +32,7 @@ def main(args: list[str] | None = None) -> int:
 
 
 def write_analysis(recipe: AnalysisRecipe) -> None:
-    """Measures what the recipe asks for, and writes the report.
-
-    Raises:
-        UserError: the recipe cannot be carried out; nothing is written then.
-        RunError: the report cannot be written.
-    """
+    """Measures what the recipe asks for, and writes the report."""
     report = analyze(recipe)
     with writing_results(recipe.out):
         page = report.write(recipe.out)

@@ -33,12 +33,7 @@ def main(args: list[str] | None = None) -> int:
 
 
 def measure(recipe: EvaluationRecipe) -> None:
-    """Measures what the recipe asks for, and prints and writes the figures.
-
-    Raises:
-        UserError: the recipe cannot be carried out.
-        RunError: the figures cannot be written.
-    """
+    """Measures what the recipe asks for, and prints and writes the figures."""
     check_output_file(recipe.output, "--output")
     results = evaluate(recipe)
     print_markdown(format_results(results))

@@ -45,13 +45,7 @@ def main(args: list[str] | None = None) -> int:
 
 
 def finetune(recipe: FinetuningRecipe, signals: Signals) -> dict:
-    """Fine-tunes a model by a recipe, and returns the figures of all seeds.
-
-    Raises:
-        UserError: the recipe cannot be carried out; nothing is written then.
-        RunError: the run ended early because of an error.
-        Interrupted: the run ended early because of a signal.
-    """
+    """Fine-tunes a model by a recipe, and returns the figures of all seeds."""
     # This comes first: devices cannot be split once TensorFlow has used one.
     strategy = prepare_devices(recipe)
     pretrained = load_pretrained(recipe.model, recipe.added_memory())

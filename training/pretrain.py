@@ -46,13 +46,7 @@ def main(args: list[str] | None = None) -> int:
 
 
 def pretrain(recipe: PretrainingRecipe, signals: Signals) -> dict:
-    """Trains by a recipe, writes the run directory, and returns the figures.
-
-    Raises:
-        UserError: the recipe cannot be carried out; nothing is written then.
-        RunError: the run ended early because of an error.
-        Interrupted: the run ended early because of a signal.
-    """
+    """Trains by a recipe, writes the run directory, and returns the figures."""
     # This comes first: devices cannot be split once TensorFlow has used one.
     strategy = prepare_devices(recipe)
     initial = load_initial_model(recipe.init_from)

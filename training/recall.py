@@ -43,13 +43,7 @@ def main(args: list[str] | None = None) -> int:
 
 
 def compare(recipe: RecallRecipe) -> dict:
-    """Runs the remaining jobs of the comparison, and returns its findings.
-
-    Raises:
-        UserError: the recipe cannot be carried out; nothing is written then.
-        RunError: a job failed.
-        Interrupted: a signal came.
-    """
+    """Runs the remaining jobs of the comparison, and returns its findings."""
     recipe.check()
     directory = RecallDirectory(recipe.out)
     with directory.hold(recipe):

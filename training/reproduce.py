@@ -46,13 +46,7 @@ def main(args: list[str] | None = None) -> int:
 
 
 def reproduce(recipe: ReproductionRecipe) -> dict:
-    """Runs the remaining commands of the comparison, and returns its figures.
-
-    Raises:
-        UserError: the recipe cannot be carried out; nothing is written then.
-        RunError: a command failed.
-        Interrupted: a signal came.
-    """
+    """Runs the remaining commands of the comparison; returns its figures."""
     recipe.check()
     directory = ComparisonDirectory(recipe.out)
     with directory.hold(recipe):

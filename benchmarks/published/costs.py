@@ -7,12 +7,7 @@ from benchmarks.published.figure import select
 
 
 def costs(directory: pathlib.Path, with_paper: bool = True) -> str:
-    """Returns the table of costs.
-
-    Args:
-        directory: The directory of one of the benchmarks, beside the others.
-        with_paper: Whether to show the figures that the paper measured.
-    """
+    """Returns the table of costs."""
     measured = directory.parent
     served = _rows(measured / "inference-1" / "inference.json")
     portable = _rows(measured / "inference-portable" / "inference.json")

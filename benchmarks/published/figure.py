@@ -11,42 +11,36 @@ MEASURED = ROOT / "docs" / "measured"
 
 @dataclasses.dataclass(frozen=True)
 class Table:
-    """A table on a page, between `<!-- figures: NAME -->` and `<!-- end -->`.
+    """A table of a page, from `<!-- figures: NAME -->` to `<!-- end -->`."""
 
-    Attributes:
-        page: The page, as a path from the repository's root.
-        name: The name between the markers.
-        make: Function of the directory with what was measured. It returns the
-            table as Markdown.
-    """
-
+    # The page, as a path from the repository's root.
     page: str
+    # The name between the markers.
     name: str
+    # Function of the directory with what was measured. It returns the table as
+    # Markdown.
     make: Callable[[pathlib.Path], str]
 
 
 @dataclasses.dataclass(frozen=True)
 class Figure:
-    """Figures that one or a few commands measure together.
+    """Figures that one or a few commands measure together."""
 
-    Attributes:
-        name: The name of its directory in `docs/measured/`.
-        commands: The commands, as they stand on the pages. `{out}` stands for
-            the directory that they write.
-        tables: The tables that are written from the results.
-        pages: Pages with further figures of these commands, in text.
-        needs: Files that the commands read from the data folder.
-        keeps: Patterns of the files that are kept in `docs/measured/`.
-        pictures: Pictures: what the commands call them, and where the pages
-            have them, from the repository's root.
-    """
-
+    # The name of its directory in `docs/measured/`.
     name: str
+    # The commands, as they stand on the pages. `{out}` stands for the directory
+    # that they write.
     commands: tuple[str, ...]
+    # The tables that are written from the results.
     tables: tuple[Table, ...] = ()
+    # Pages with further figures of these commands, in text.
     pages: tuple[str, ...] = ()
+    # Files that the commands read from the data folder.
     needs: tuple[str, ...] = ()
+    # Patterns of the files that are kept in `docs/measured/`.
     keeps: tuple[str, ...] = ("*.md", "*.json")
+    # Pictures: what the commands call them, and where the pages have them, from
+    # the repository's root.
     pictures: tuple[tuple[str, str], ...] = ()
 
     @property
@@ -68,15 +62,7 @@ def report_table(
     columns: dict[str, str] | None = None,
     without: tuple[str, ...] = (),
 ) -> Callable[[pathlib.Path], str]:
-    """Returns a function that reads a table from a Markdown report.
-
-    Args:
-        file: The report's name in the directory.
-        heading: The heading above the table. Default: the first table.
-        columns: The columns to take, in this order, and their names on the
-            page. Default: all.
-        without: First cells of rows to leave out.
-    """
+    """Returns a function that reads a table from a Markdown report."""
 
     def make(directory: pathlib.Path) -> str:
         text = (directory / file).read_text(encoding="utf-8")
@@ -87,11 +73,7 @@ def report_table(
 
 
 def printed_tables(file: str) -> Callable[[pathlib.Path], str]:
-    """Returns a function that reads all tables that a command printed.
-
-    Args:
-        file: The name of its output in the directory.
-    """
+    """Returns a function that reads all tables that a command printed."""
 
     def make(directory: pathlib.Path) -> str:
         text = (directory / file).read_text(encoding="utf-8")
@@ -104,11 +86,7 @@ def printed_tables(file: str) -> Callable[[pathlib.Path], str]:
 
 
 def find_table(text: str, heading: str | None) -> list[list[str]]:
-    """Returns the cells of the first table below a heading of a report.
-
-    Raises:
-        ValueError: there is none.
-    """
+    """Returns the cells of the first table below a heading of a report."""
     lines = text.splitlines()
     if heading is not None:
         headings = [re.sub(r"^#+ ", "", line) for line in lines]
@@ -127,13 +105,7 @@ def find_table(text: str, heading: str | None) -> list[list[str]]:
 
 
 def select(rows: list[list[str]], columns: dict[str, str] | None = None) -> str:
-    """Returns a Markdown table of some of the columns.
-
-    Args:
-        rows: The cells: those of the header, those of the line below, and
-            those of each row.
-        columns: Names of columns, and their names on the page. Default: all.
-    """
+    """Returns a Markdown table of some of the columns."""
     if columns is not None:
         places = [rows[0].index(name) for name in columns]
         rows = [[row[place] for place in places] for row in rows]

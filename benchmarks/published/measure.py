@@ -26,16 +26,6 @@ def measure(
 
     A measurement that was stopped goes on. Once the code has changed, it starts
     again.
-
-    Args:
-        figure: The figure.
-        commit: The commit whose code is measured.
-        data: The folder in which the commands run, with the files they need.
-        runs: The folder of the figures' working directories.
-        again: Whether to measure everything again.
-
-    Raises:
-        RuntimeError: a file is missing, or a command failed.
     """
     missing = [name for name in figure.needs if not (data / name).exists()]
     if missing:

@@ -7,15 +7,7 @@ from benchmarks.published.figure import Table
 
 
 def write_table(table: Table, text: str) -> bool:
-    """Writes a table into its page, and returns whether that changed it.
-
-    Args:
-        table: The table.
-        text: Its Markdown.
-
-    Raises:
-        ValueError: the page does not have the markers exactly once.
-    """
+    """Writes a table into its page, and returns whether that changed it."""
     path = ROOT / table.page
     page = path.read_text(encoding="utf-8")
     found = list(_markers(table.name).finditer(page))

@@ -16,16 +16,13 @@ _CODE = ("keras_pkm", "training", "export", "benchmarks", "setup.cfg")
 
 @dataclasses.dataclass(frozen=True)
 class Stamp:
-    """When figures were measured, with which commit, and on which machine.
+    """When figures were measured, with which commit, and on which machine."""
 
-    Attributes:
-        date: The day, as YYYY-MM-DD.
-        commit: The commit whose code was measured.
-        machine: The processor or accelerator.
-    """
-
+    # The day, as YYYY-MM-DD.
     date: str
+    # The commit whose code was measured.
     commit: str
+    # The processor or accelerator.
     machine: str
 
 
@@ -38,12 +35,7 @@ def read_stamps() -> dict[str, Stamp]:
 
 
 def stamp(figure: Figure, commit: str) -> None:
-    """Notes that figures were measured today, on this machine.
-
-    Args:
-        figure: What was measured.
-        commit: The commit whose code was measured.
-    """
+    """Notes that figures were measured today, on this machine."""
     # The site is built without the packages that this needs.
     from benchmarks.timing.report import machine
 
@@ -61,9 +53,6 @@ def current_commit() -> str:
 
     Commits of pages and of figures do not count, so that a measurement goes on
     after them.
-
-    Raises:
-        RuntimeError: code has changed since.
     """
     changed = _git("status", "--porcelain", "--", *_CODE)
     if changed:
@@ -84,14 +73,7 @@ def _git(*arguments):
 
 
 def origin(name: str) -> str | None:
-    """Returns a sentence that says where the figures of a table are from.
-
-    Args:
-        name: The name between the table's markers.
-
-    Returns:
-        The sentence, or None for a table that no command measures.
-    """
+    """Returns a sentence that says where the figures of a table are from."""
     stamps = read_stamps()
     figures = [
         figure.name

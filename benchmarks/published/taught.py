@@ -8,11 +8,7 @@ from benchmarks.published.figure import select
 
 
 def taught_facts(ways: dict[str, str]) -> Callable[[pathlib.Path], str]:
-    """Returns a function that makes the table from runs of `teach.py`.
-
-    Args:
-        ways: What is trained, by the directories of the runs.
-    """
+    """Returns a function that makes the table from runs of `teach.py`."""
 
     def make(directory: pathlib.Path) -> str:
         rows = [
@@ -47,12 +43,7 @@ def taught_facts(ways: dict[str, str]) -> Callable[[pathlib.Path], str]:
 def easy_and_realistic(
     ways: dict[str, tuple[str, str]],
 ) -> Callable[[pathlib.Path], str]:
-    """Returns a function that makes a table of both comparisons of teaching.
-
-    Args:
-        ways: What is trained, and for it the key in the comparison with random
-            facts and the directory of the run in the one with a model of text.
-    """
+    """Returns a function that makes a table of both comparisons of teaching."""
 
     def make(directory: pathlib.Path) -> str:
         measured = directory.parent

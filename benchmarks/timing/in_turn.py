@@ -21,48 +21,38 @@ from benchmarks.timing import peak_memory
 
 @dataclasses.dataclass(frozen=True)
 class Contender:
-    """One side of a comparison.
+    """One side of a comparison."""
 
-    Attributes:
-        name: Its name in tables.
-        build: The name of a function that returns a `Case`, as MODULE.NAME in
-            this folder. Only its own process imports it: TensorFlow and torch
-            do not work together in one process.
-        args: Its arguments.
-    """
-
+    # Its name in tables.
     name: str
+    # The name of a function that returns a `Case`, as MODULE.NAME in this
+    # folder. Only its own process imports it: TensorFlow and torch do not work
+    # together in one process.
     build: str
+    # Its arguments.
     args: tuple
 
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """The functions that a process offers for timing.
+    """The functions that a process offers for timing."""
 
-    Attributes:
-        tasks: The functions to time, by name. A call returns when its result
-            is ready.
-        facts: Further facts, such as the number of parameters.
-    """
-
+    # The functions to time, by name. A call returns when its result is ready.
     tasks: dict[str, Callable[[], Any]]
+    # Further facts, such as the number of parameters.
     facts: dict[str, Any] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True)
 class Timing:
-    """The measurements of one task of one contender.
+    """The measurements of one task of one contender."""
 
-    Attributes:
-        seconds: The time of each round.
-        peak_bytes: The peak memory use in these rounds, beyond the use before
-            anything was built, or `None` if it is unknown.
-        facts: The facts of its `Case`.
-    """
-
+    # The time of each round.
     seconds: list[float]
+    # The peak memory use in these rounds, beyond the use before anything was
+    # built, or `None` if it is unknown.
     peak_bytes: int | None
+    # The facts of its `Case`.
     facts: dict[str, Any]
 
     @property
@@ -79,19 +69,7 @@ class Timing:
 def time_in_turn(
     contenders: list[Contender], tasks: Sequence[str], rounds: int
 ) -> dict[str, list[Timing]]:
-    """Times one task after another, each for all contenders in turn.
-
-    Args:
-        contenders: The contenders.
-        tasks: Names of tasks that all contenders have.
-        rounds: Number of timed calls of each, after two calls to warm up.
-
-    Returns:
-        For each task the contenders' timings, in their order.
-
-    Raises:
-        RuntimeError: a contender failed, or ran out of memory.
-    """
+    """Times one task after another, each for all contenders in turn."""
     timings = {}
     with contextlib.ExitStack() as stack:
         processes = [

@@ -73,13 +73,7 @@ def time_in_turn(
     rounds: int,
     calls: int = 1,
 ) -> dict[str, Times]:
-    """Times functions in turn, A B A B ..., after two calls of each.
-
-    Args:
-        functions: Functions, by name, that return what a device computes.
-        rounds: The number of rounds.
-        calls: The number of calls in a row, whose mean is a round's time.
-    """
+    """Times functions in turn, A B A B ..., after two calls of each."""
     for function in functions.values():
         wait_for([function(), function()][-1])
     seconds: dict[str, list[float]] = {name: [] for name in functions}

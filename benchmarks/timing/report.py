@@ -34,27 +34,14 @@ def machine() -> dict[str, Any]:
 
 
 def report(name: str, rows: list[dict[str, Any]], directory: pathlib.Path):
-    """Prints rows as a Markdown table and writes them.
-
-    Args: see `write`.
-    """
+    """Prints rows as a Markdown table and writes them."""
     print(write(name, rows, directory))
 
 
 def write(
     name: str, rows: list[dict[str, Any]], directory: pathlib.Path
 ) -> str:
-    """Writes the rows so far, so that a long run loses nothing.
-
-    Args:
-        name: The base name of the files `NAME.md` and `NAME.json`, which also
-            describe the machine.
-        rows: The rows of the table, by the names of its columns.
-        directory: The directory of the files. It is created if it is missing.
-
-    Returns:
-        The text of `NAME.md`.
-    """
+    """Writes the rows so far, so that a long run loses nothing."""
     where = machine()
     versions = ", ".join(f"{k} {v}" for k, v in where["versions"].items())
     text = (

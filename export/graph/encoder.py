@@ -24,17 +24,12 @@ INPUTS = {
 class Encoder:
     """A backbone with portable graphs that read `ValueTable`s.
 
-    Args:
-        backbone: encoder of `keras_pkm.models` or keras-hub.
-        dtype: The format in which memory values are stored, see `ValueTable`.
-        kept: Optional dict, from the number of a memory's layer to the slots
-            that are kept, see `ValueTable`.
-
     Attributes:
-        tables: dict, from the number of a memory's layer, counted from 1, to
-            its `ValueTable`; the lowest number if several memories share it.
-        tags: dict, likewise, to the `tf.Variable` of the tags of tables that
-            have any.
+        tables: dict, from the number of a memory's layer, counted from 1,
+            to its `ValueTable`; the lowest number if several memories share
+            it.
+        tags: dict, likewise, to the `tf.Variable` of the tags of tables
+            that have any.
         table_of: dict, from the number of each memory's layer to the number
             of the table that it reads.
     """
@@ -83,19 +78,7 @@ class Encoder:
     def __call__(
         self, inputs: dict[str, tf.Tensor], training: bool = False
     ) -> dict:
-        """Encodes tokens.
-
-        Args:
-            inputs: dict of int32 tensors of shape `(batch, length)`, by TF
-                Hub's names.
-            training: bool.
-
-        Returns:
-            A dict with `"sequence_output"`, `"pooled_output"`,
-            `"encoder_outputs"`, a list of all layers' outputs, and
-            `"memory_access"`, a dict from a layer's number to its slots and
-            weights. All but the slots are float32.
-        """
+        """Encodes tokens."""
         with self.portable_reads(training):
             outputs = self._model(self.features_of(inputs), training=training)
         access = outputs.pop("memory_access")
@@ -126,12 +109,7 @@ class Encoder:
     def variables_of(
         self, model: keras.Model, trainable: bool = False
     ) -> list[tf.Variable]:
-        """The variables that a model with the backbone needs, once each.
-
-        Args:
-            model: the backbone, or a task with it.
-            trainable: bool. Whether to return only trainable variables.
-        """
+        """The variables that a model with the backbone needs, once each."""
         variables = model.trainable_variables if trainable else model.variables
         found = []
         for variable in variables:

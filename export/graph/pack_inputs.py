@@ -17,14 +17,6 @@ def pack(
 
     If they are too long together, tokens of the two texts are kept in turn
     until the input is full.
-
-    Args:
-        segments: list of int32 ragged tensors of shape `(texts, (tokens))`.
-        sequence_length: int, or int32 scalar.
-        special: `SpecialTokens` of the model.
-
-    Returns:
-        A dict of int32 tensors of shape `(texts, sequence_length)`.
     """
     room = sequence_length - 2 - len(special.between) * (len(segments) - 1)
     segments = tf_text.RoundRobinTrimmer(room).trim(segments)

@@ -38,11 +38,7 @@ _MOST_ADDED = 6400
 
 
 def check_tokenizer(tokenizer: keras_hub.tokenizers.Tokenizer) -> None:
-    """Checks that a tokenizer can be part of an exported graph.
-
-    Raises:
-        UserError: it cannot.
-    """
+    """Checks that a tokenizer can be part of an exported graph."""
     if not isinstance(tokenizer, keras_hub.tokenizers.WordPieceTokenizer):
         raise UserError(
             "--model must have a WordPiece tokenizer for its text to be "
@@ -84,12 +80,7 @@ def clean(text: tf.Tensor) -> tf.Tensor:
 def tokenize(
     tokenizer: keras_hub.tokenizers.Tokenizer, text: tf.Tensor
 ) -> tf.RaggedTensor:
-    """Returns the int32 ids of each text's tokens.
-
-    Args:
-        tokenizer: A WordPiece tokenizer of keras-hub or `keras_pkm`.
-        text: string tensor of shape `(texts,)`, clean.
-    """
+    """Returns the int32 ids of each text's tokens."""
     if isinstance(tokenizer, TransformersTokenizer):
         return tokenize_with_offsets(tokenizer, text)[0]
     return tf.cast(tokenizer(_without_nul(text)), "int32")
@@ -104,14 +95,6 @@ def tokenize_with_offsets(
     character by character, so that each byte of the normalized text comes from
     a known character. The result is the same, except that accents are not
     reordered.
-
-    Args:
-        tokenizer: A WordPiece tokenizer of keras-hub or `keras_pkm`.
-        text: string tensor of shape `(texts,)`, clean.
-
-    Returns:
-        A tuple of ids, first characters, and characters after the last: int32
-        ragged tensors of shape `(texts, (tokens))`.
     """
     if isinstance(tokenizer, TransformersTokenizer):
         plain, words, word_bytes = _words_of_bert(tokenizer, text)
@@ -249,12 +232,7 @@ def _without_accents(characters):
 
 
 class _Places:
-    """Maps bytes of texts to their characters.
-
-    Args:
-        characters: strings of shape `(texts, (characters))`, normalized. An
-            empty string has no byte.
-    """
+    """Maps bytes of texts to their characters."""
 
     def __init__(self, characters):
         lengths = tf.strings.length(characters.flat_values)

@@ -13,13 +13,6 @@ _CHUNK = 16_384
 class ValueTable:
     """The values of one memory, read as float32.
 
-    Args:
-        values: float32 `tf.Variable` of shape `(num_slots, width)`.
-        dtype: One of `DTYPES`. An int8 row has a float32 scale, so that its
-            largest entry is 127 or -127, and cannot be trained.
-        kept: Optional bool array of shape `(num_slots,)`: the slots whose rows
-            are stored. All others share a row of zeros.
-
     Attributes:
         num_slots: Number of slots of the memory. Slots keep their numbers.
         num_rows: Number of rows that are stored.

@@ -13,21 +13,18 @@ from keras_pkm.text.window_sizes import WindowSizes
 
 @dataclasses.dataclass(frozen=True)
 class Windows:
-    """Windows of some questions.
+    """Windows of some questions."""
 
-    Attributes:
-        inputs: dict of int32 tensors of shape `(windows, sequence_length)`, by
-            TF Hub's names.
-        examples: int32 of shape `(windows,)`: the question's number.
-        tokens: int32 of shape `(windows, sequence_length)`: the number of each
-            token in its paragraph, -1 outside of the paragraph.
-        in_the_middle: bool, likewise: whether no other window of the question
-            has more context around the token.
-    """
-
+    # Dict of int32 tensors of shape `(windows, sequence_length)`, by TF Hub's
+    # names.
     inputs: dict
+    # Int32 of shape `(windows,)`: the question's number.
     examples: tf.Tensor
+    # Int32 of shape `(windows, sequence_length)`: the number of each token in
+    # its paragraph, -1 outside of the paragraph.
     tokens: tf.Tensor
+    # Bool, likewise: whether no other window of the question has more context
+    # around the token.
     in_the_middle: tf.Tensor
 
 
@@ -41,12 +38,6 @@ def make_windows(
 
     A question is cut if it leaves less than a quarter of a window for the
     paragraph.
-
-    Args:
-        questions: int32 ragged tensor of shape `(examples, (tokens))`.
-        paragraphs: int32 ragged tensor of shape `(examples, (tokens))`.
-        sizes: `WindowSizes`.
-        special: `SpecialTokens` of the model.
     """
     length = sizes.sequence_length
     around = 2 + len(special.between)
@@ -133,21 +124,7 @@ def best_spans(
     sizes: WindowSizes,
     best: int = 20,
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """Finds the best answer of each question, over all its windows.
-
-    Args:
-        windows: `Windows`.
-        count: int32 scalar, the number of questions.
-        start_logits: float32 of shape `(windows, sequence_length)`.
-        end_logits: float32, likewise.
-        sizes: `WindowSizes`.
-        best: int. The number of starts and ends of a window to combine.
-
-    Returns:
-        A tuple of the first and the last token of each answer in its paragraph,
-        -1 if there is no answer, and the answer's share of the probability of
-        all combined spans, 0 if there is no answer.
-    """
+    """Finds the best answer of each question, over all its windows."""
     best = min(best, sizes.sequence_length)
     lowest = tf.float32.min
     starts, ends = (

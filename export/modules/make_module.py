@@ -17,11 +17,7 @@ from keras_pkm.text.window_sizes import WindowSizes
 def make_module(
     model: TrainedModel, recipe: ExportRecipe, encoder: Encoder | None
 ) -> tf.train.Checkpoint:
-    """Returns the module to save, with `signatures_to_save`.
-
-    Raises:
-        UserError: a flag does not fit the model.
-    """
+    """Returns the module to save, with `signatures_to_save`."""
     length = model.sequence_length
     if recipe.what == "encoder":
         return SavedEncoder(encoder, model.task)

@@ -15,13 +15,7 @@ _NAME = "memories.json"
 def write_memories(
     directory: pathlib.Path, model: TrainedModel, encoder: Encoder
 ) -> None:
-    """Writes the trained model's fingerprint, and whether tables are whole.
-
-    Args:
-        directory: The directory of the SavedModel.
-        model: The trained model that was exported.
-        encoder: Its encoder, with memories.
-    """
+    """Writes the trained model's fingerprint, and whether tables are whole."""
     tables = encoder.tables
     content = {
         "num_slots": {n: table.num_slots for n, table in tables.items()},
@@ -32,14 +26,7 @@ def write_memories(
 
 
 def read_memories(directory: pathlib.Path) -> tuple[dict[int, int], str]:
-    """Returns the slots of an exported model's memories, and its fingerprint.
-
-    Args:
-        directory: The directory of the SavedModel.
-
-    Raises:
-        UserError: it is not a model that takes patches.
-    """
+    """Returns the slots of an exported model's memories and its fingerprint."""
     if not (directory / "saved_model.pb").exists():
         raise UserError(
             "--model must be the directory of an exported model, but "

@@ -52,15 +52,7 @@ def format_model_card(
     module: tf.train.Checkpoint,
     change: str,
 ) -> str:
-    """Returns the model card of an exported model, as Markdown.
-
-    Args:
-        model: `TrainedModel`.
-        recipe: `ExportRecipe`.
-        encoder: `Encoder`, or None.
-        module: the module to save, with `signatures_to_save`.
-        change: str. A table of what pruning or rounding changed.
-    """
+    """Returns the model card of an exported model, as Markdown."""
     source = model.source
     parts = [
         f"# {_TITLES[recipe.what]}",

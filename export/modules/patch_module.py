@@ -46,12 +46,7 @@ class PatchRecipe:
 
 
 def patch_module(recipe: PatchRecipe) -> str:
-    """Writes a patched copy, and returns a description of the change.
-
-    Raises:
-        UserError: the patch does not fit the model; nothing is written then.
-        RunError: the copy cannot be written.
-    """
+    """Writes a patched copy, and returns a description of the change."""
     if (recipe.apply is None) == (recipe.revert is None):
         raise UserError(
             "one of --apply and --revert must be given, received "

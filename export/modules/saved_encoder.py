@@ -16,10 +16,6 @@ class SavedEncoder(tf.train.Checkpoint):
     length)`, and `training`. Models with a masked-LM head also have the method
     `mlm`. It takes `masked_lm_positions` as a further input, and returns
     `mlm_logits` for these positions.
-
-    Args:
-        encoder: `export.graph.encoder.Encoder`.
-        task: Optional masked-LM task with the same backbone, for `mlm`.
     """
 
     def __init__(self, encoder: Encoder, task: keras.Model | None = None):

@@ -24,12 +24,6 @@ class SavedMaskedLM(tf.train.Checkpoint):
     `[MASK]`, at the gaps. It returns `tokens` and `scores` of shape `(batch,
     masks, 5)`, in the order of the masks, best first. If a sentence has fewer
     masks than others, the rest is filled with empty strings and zeros.
-
-    Args:
-        encoder: `Encoder`.
-        task: masked-LM task with the same backbone.
-        tokenizer: keras-hub's WordPiece tokenizer.
-        sequence_length: int. Longer texts are cut.
     """
 
     def __init__(

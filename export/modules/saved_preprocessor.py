@@ -18,10 +18,6 @@ class SavedPreprocessor(tf.train.Checkpoint):
     returns ragged ids; `bert_pack_inputs` turns the ids of one or two texts
     into inputs of any length. `tokenize.get_special_tokens_dict()` has the
     special ids.
-
-    Args:
-        tokenizer: keras-hub's WordPiece tokenizer.
-        sequence_length: int. The default length of inputs.
     """
 
     def __init__(

@@ -27,12 +27,6 @@ class SavedQuestionAnswerer(tf.train.Checkpoint):
     `start` and `end`, its first character and the one after its last; and
     `score`, its share of the probability of all candidate spans. If the context
     is empty there is no answer: the results are then empty or 0.
-
-    Args:
-        encoder: `export.graph.encoder.Encoder`.
-        task: `keras_pkm.models.QuestionAnswerer` with the same backbone.
-        tokenizer: keras-hub's WordPiece tokenizer.
-        sizes: `WindowSizes`.
     """
 
     def __init__(

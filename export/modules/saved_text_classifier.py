@@ -22,14 +22,6 @@ class SavedTextClassifier(tf.train.Checkpoint):
     strings of shape `(batch,)`. It returns `label`, the name of the best class;
     its `score`; and `classes` and `scores` of shape `(batch, classes)`. For
     tasks on single texts it can also be called with the strings alone.
-
-    Args:
-        encoder: `export.graph.encoder.Encoder`.
-        task: text classifier with the same backbone.
-        tokenizer: keras-hub's WordPiece tokenizer.
-        sequence_length: int. Longer texts are cut.
-        labels: list of str. The names of the classes.
-        num_texts: int. Number of texts of an example, 1 or 2.
     """
 
     def __init__(

@@ -41,11 +41,7 @@ class UsageRecipe:
 
 
 def measure_usage(recipe: UsageRecipe) -> tuple[dict, int]:
-    """Returns the figures of each memory, by layer, and the number of slots.
-
-    Raises:
-        UserError: a model cannot be loaded or called, or there is no text.
-    """
+    """Returns the figures of each memory, by layer, and the number of slots."""
     lines = read_lines(recipe.text)
     if recipe.batch_size < 1:
         raise UserError(

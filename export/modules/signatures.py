@@ -15,11 +15,6 @@ def list_variables(
 
     They are plain `tf.Variable`s. If the module had Keras variables or a model
     as attributes, each variable would be stored twice.
-
-    Args:
-        module: the module to save.
-        encoder: `export.graph.encoder.Encoder`.
-        model: its backbone, or a task with it.
     """
     module.variables = encoder.variables_of(model)
     module.trainable_variables = encoder.variables_of(model, trainable=True)
@@ -39,13 +34,6 @@ def add_memory_access(
     The weights are 0 at padding. The attribute `memory_values` has the
     variables of the value tables, by layer, and `memory_tags` those of their
     tags, if they have any.
-
-    Args:
-        module: the module to save, with `signatures_to_save`.
-        encoder: `export.graph.encoder.Encoder`.
-        access_of: function of the module's inputs that returns the memory
-            access, a dict from a layer's number to its slots and weights.
-        input_signature: list of the specifications of the module's inputs.
     """
     if not encoder.tables:
         return

@@ -20,18 +20,7 @@ def write_module(
     card: str,
     recipe: ExportRecipe,
 ) -> str:
-    """Writes an exported model, and returns its description and size.
-
-    Args:
-        module: The module to save, with `signatures_to_save`.
-        model: The trained model that is exported.
-        encoder: Its encoder, if it has one.
-        card: The model card, as Markdown.
-        recipe: `ExportRecipe`.
-
-    Raises:
-        UserError: it cannot be written.
-    """
+    """Writes an exported model, and returns its description and size."""
     for file in model.source.vocabulary_files:
         setattr(module, file.stem, tf.saved_model.Asset(str(file)))
     out = pathlib.Path(recipe.out)

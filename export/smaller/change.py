@@ -20,22 +20,7 @@ def measure_change(
     inputs: dict,
     special: SpecialTokens,
 ) -> dict:
-    """Compares two exports of a model on the same text.
-
-    Args:
-        before: `Encoder` with whole tables.
-        after: `Encoder` of the same backbone with smaller ones.
-        task: masked-LM task or text classifier with that backbone, or None.
-        inputs: dict of arrays, from `export.smaller.text_inputs`.
-        special: `SpecialTokens` of the model.
-
-    Returns:
-        A dict with `"outputs"`: the root mean square of the change of the
-        encoder's outputs, relative to that of the outputs. For masked-LM tasks
-        it also has `"perplexity before"` and `"perplexity after"`, with 15 % of
-        the tokens masked; for classifiers `"same label"`, the share of inputs
-        with the same best class. Padding is excluded.
-    """
+    """Compares two exports of a model on the same text."""
     compare = tf.function(
         lambda inputs: _compare(before, after, task, inputs),
         autograph=False,

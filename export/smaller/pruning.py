@@ -11,16 +11,7 @@ _BATCH = 32
 
 
 def read_mass(encoder: Encoder, inputs: dict) -> dict[int, np.ndarray]:
-    """Sums the weights with which each slot is read.
-
-    Args:
-        encoder: `Encoder`.
-        inputs: dict of arrays, from `export.smaller.text_inputs`.
-
-    Returns:
-        A dict, from the number of a table, as in `encoder.tables`, to a float64
-        array of shape `(num_slots,)`.
-    """
+    """Sums the weights with which each slot is read."""
     access = tf.function(
         lambda inputs: encoder(inputs)["memory_access"],
         autograph=False,
@@ -42,15 +33,7 @@ def read_mass(encoder: Encoder, inputs: dict) -> dict[int, np.ndarray]:
 
 
 def kept_slots(mass: np.ndarray, percent: float = 100.0) -> np.ndarray:
-    """Chooses the smallest set of slots with a given share of the mass.
-
-    Args:
-        mass: float array of shape `(num_slots,)`, not negative.
-        percent: The share. 100 keeps every slot with a mass above zero.
-
-    Returns:
-        A bool array of the same shape.
-    """
+    """Chooses the smallest set of slots with a given share of the mass."""
     order = np.argsort(-mass, kind="stable")
     before = np.cumsum(mass[order]) - mass[order]
     kept = np.zeros(len(mass), bool)

@@ -22,9 +22,6 @@ def make_encoder(
     """Returns the encoder to export, if any, and a table of its changes.
 
     The table is Markdown; it is empty if there is no text to compare on.
-
-    Raises:
-        UserError: there is nothing to prune, or no text.
     """
     if model.backbone is None:
         return None, ""

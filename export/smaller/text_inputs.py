@@ -11,11 +11,7 @@ from keras_pkm.text.special_tokens import SpecialTokens
 
 
 def read_lines(paths: Sequence[str]) -> list[str]:
-    """Returns the lines of text files that are not blank.
-
-    Raises:
-        UserError: a file cannot be read or is not UTF-8, or no file has text.
-    """
+    """Returns the lines of text files that are not blank."""
     lines = []
     for path in paths:
         try:
@@ -45,17 +41,7 @@ def inputs_of_lines(
     special: SpecialTokens,
     length: int,
 ) -> dict:
-    """Makes an input of each line, or several inputs of a long line.
-
-    Args:
-        lines: list of str.
-        tokenizer: keras-hub's tokenizer.
-        special: `SpecialTokens` of the model.
-        length: int. Number of tokens of an input.
-
-    Returns:
-        A dict of int32 arrays of shape `(inputs, length)`, by TF Hub's names.
-    """
+    """Makes an input of each line, or several inputs of a long line."""
     room = length - 2
     parts = [
         ids[first : first + room]

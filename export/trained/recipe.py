@@ -65,11 +65,7 @@ class ExportRecipe:
     compare: tuple[str, ...] = ()
 
     def check(self) -> None:
-        """Finds what is impossible before anything is loaded.
-
-        Raises:
-            UserError: a flag has an impossible value.
-        """
+        """Finds what is impossible before anything is loaded."""
         for flag, known in (("what", KINDS), ("values_dtype", DTYPES)):
             if getattr(self, flag) not in known:
                 raise self._wrong(flag, f"one of {', '.join(known)}")

@@ -16,20 +16,17 @@ from keras_pkm.runs.user_error import UserError
 
 @dataclasses.dataclass(frozen=True)
 class Source:
-    """A preset, with the recipe and results of the run that wrote it.
+    """A preset, with the recipe and results of the run that wrote it."""
 
-    Attributes:
-        name: The name that the user gave.
-        path: The preset's directory.
-        recipe: The run's recipe, or an empty dict.
-        results: The run's results, or an empty dict.
-        report: The run's results as Markdown, or an empty string.
-    """
-
+    # The name that the user gave.
     name: str
+    # The preset's directory.
     path: pathlib.Path
+    # The run's recipe, or an empty dict.
     recipe: dict = dataclasses.field(default_factory=dict)
+    # The run's results, or an empty dict.
     results: dict = dataclasses.field(default_factory=dict)
+    # The run's results as Markdown, or an empty string.
     report: str = ""
 
     @classmethod
@@ -38,9 +35,6 @@ class Source:
 
         For a fine-tuning run that is the best seed's model, for a pretraining
         run the best model. Otherwise the directory is a preset itself.
-
-        Raises:
-            UserError: there is no model.
         """
         run = RunDirectory(name)
         if run.is_run:
@@ -67,15 +61,7 @@ class Source:
         return self._load(keras_hub.models.Backbone.from_preset)
 
     def load_task(self, kind: type, title: str) -> keras_hub.models.Task:
-        """Loads the whole model.
-
-        Args:
-            kind: The class of task that is needed.
-            title: The value of `--what`, for the error.
-
-        Raises:
-            UserError: the model is another task.
-        """
+        """Loads the whole model."""
         task = self._task()
         if not issubclass(task, kind):
             raise UserError(

@@ -23,35 +23,24 @@ _LENGTH = 128
 
 @dataclasses.dataclass(frozen=True)
 class TrainedModel:
-    """A trained model with everything that its export needs.
+    """A trained model with everything that its export needs."""
 
-    Attributes:
-        source: The preset, and its run.
-        tokenizer: keras-hub's tokenizer.
-        special: Its special tokens.
-        sequence_length: Number of tokens of an input.
-        task: Its task, or None.
-        backbone: Its encoder, or None for a preprocessor.
-    """
-
+    # The preset, and its run.
     source: Source
+    # Keras-hub's tokenizer.
     tokenizer: keras_hub.tokenizers.Tokenizer
+    # Its special tokens.
     special: SpecialTokens
+    # Number of tokens of an input.
     sequence_length: int
+    # Its task, or None.
     task: keras_hub.models.Task | None = None
+    # Its encoder, or None for a preprocessor.
     backbone: keras_hub.models.Backbone | None = None
 
     @classmethod
     def load(cls, source: Source, recipe: ExportRecipe) -> "TrainedModel":
-        """Loads the parts that `--what` needs.
-
-        Args:
-            source: The preset, and its run.
-            recipe: `ExportRecipe`.
-
-        Raises:
-            UserError: a part is missing, or the model is of another kind.
-        """
+        """Loads the parts that `--what` needs."""
         tokenizer = source.load_tokenizer()
         if recipe.what != "encoder":
             check_tokenizer(tokenizer)

@@ -17,15 +17,7 @@ from training.text.corpus import Corpus
 def measure_ablations(
     recipe: AnalysisRecipe, corpus: Corpus
 ) -> dict[str, dict[str, float]]:
-    """Measures the trained model and the ablations of `--ablate-memory`.
-
-    Returns:
-        Perplexity and its standard error for `"trained"` and each ablation; an
-        empty dict without the flag.
-
-    Raises:
-        UserError: the model was exported, or has no masked-LM head.
-    """
+    """Measures the trained model and the ablations of `--ablate-memory`."""
     if not recipe.ablate_memory:
         return {}
     if is_served(recipe.model):

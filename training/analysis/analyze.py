@@ -18,11 +18,7 @@ from training.text.corpus import open_corpus
 
 
 def analyze(recipe: AnalysisRecipe) -> MemoryReport:
-    """Measures what the recipe asks for, and returns the report.
-
-    Raises:
-        UserError: the recipe cannot be carried out.
-    """
+    """Measures what the recipe asks for, and returns the report."""
     recipe.check()
     is_run = RunDirectory(recipe.model).is_pretraining_run
     own = [recipe.model] if is_run else []

@@ -39,11 +39,7 @@ def is_served(model: str) -> bool:
 
 
 def load_with_memory(name: str, flag: str) -> PretrainedModel:
-    """Loads a model that must have a memory.
-
-    Raises:
-        UserError: it has no memory, or cannot be loaded.
-    """
+    """Loads a model that must have a memory."""
     model = load_pretrained(name, None)
     if not getattr(model.backbone, "memory_outputs", None):
         raise UserError(
@@ -54,11 +50,7 @@ def load_with_memory(name: str, flag: str) -> PretrainedModel:
 
 
 def read_served_model(recipe: AnalysisRecipe, corpus: Corpus) -> TextReads:
-    """Collects the reads of an exported model, line by line of a text.
-
-    Raises:
-        UserError: the model cannot be called.
-    """
+    """Collects the reads of an exported model, line by line of a text."""
     if recipe.task is not None:
         raise UserError(
             "--task needs a model that was not exported: pass the run that it "
@@ -94,12 +86,7 @@ def masked_batches(
     tokenizer: keras_hub.tokenizers.Tokenizer,
     corpus: Corpus,
 ) -> Iterator[tf.data.Dataset]:
-    """Masks a text as for the measurement of perplexity.
-
-    Raises:
-        UserError: the text cannot be used, or inputs are too long for the
-            model.
-    """
+    """Masks a text as for the measurement of perplexity."""
     length = input_length(recipe, backbone.max_sequence_length)
     objective = family.make_objective(tokenizer, length, recipe.mask_rate)
     with pack_text(corpus, objective, recipe.limit) as text:
@@ -111,11 +98,7 @@ def masked_batches(
 def read_trained_model(
     recipe: AnalysisRecipe, model: PretrainedModel, corpus: Corpus
 ) -> TextReads:
-    """Collects a model's reads on a masked text, as for its perplexity.
-
-    Raises:
-        UserError: the text cannot be used.
-    """
+    """Collects a model's reads on a masked text, as for its perplexity."""
     with masked_batches(
         recipe, model.backbone, model.family, model.tokenizer, corpus
     ) as batches:
@@ -130,16 +113,7 @@ def read_trained_model(
 def read_classes(
     recipe: AnalysisRecipe, model: PretrainedModel
 ) -> tuple[tuple[str, ...] | None, dict[str, dict]]:
-    """Compares the reads for the first two classes of `--task`.
-
-    Returns:
-        The names of the two classes, and the result of `compare_classes` for
-        the model and for `--fine-tuned`. Without `--task`, None and an empty
-        dict.
-
-    Raises:
-        UserError: a model or the task's data cannot be used.
-    """
+    """Compares the reads for the first two classes of `--task`."""
     if recipe.task is None:
         return None, {}
     task = GLUE[recipe.task]

@@ -66,11 +66,7 @@ class AnalysisRecipe:
     fine_tuned: str | None = None
 
     def check(self) -> None:
-        """Checks the numbers, and that the report can be written.
-
-        Raises:
-            UserError: the recipe cannot be carried out.
-        """
+        """Checks the numbers, and that the report can be written."""
         check_numbers(self, sequence_length=8, batch_size=1, limit=1)
         check_between_0_and_1(self, "mask_rate")
         check_output_directory(self.out, "--out")

@@ -27,16 +27,6 @@ def training_batches(
     """Returns shuffled batches of all rows, epoch after epoch.
 
     The content of a batch depends only on the seed and its step.
-
-    Args:
-        packed: int32 array or memory map of shape `(rows, sequence_length)`,
-            of `training.text.row_layouts.stream_rows`.
-        batch_size: int. Number of rows of a batch.
-        seed: int. Seed of the order.
-        end_id: int. The id of the token after each document.
-        first_step: int. The number of batches to skip. Defaults to `0`.
-        num_steps: int or None. The number of batches. Defaults to `None`:
-            endless.
     """
     return shuffled_batches(
         packed,
@@ -54,11 +44,6 @@ def held_out_batches(
     """Returns each row once, in order.
 
     The last batch is filled up with rows whose weights are 0.
-
-    Args:
-        packed: As for `training_batches`.
-        batch_size: int. Number of rows of a batch.
-        end_id: int. The id of the token after each document.
     """
     return ordered_batches(
         packed,
@@ -71,13 +56,7 @@ def held_out_batches(
 def next_tokens(
     token_ids: tf.Tensor, end_id: int
 ) -> tuple[dict[str, tf.Tensor], tf.Tensor, tf.Tensor]:
-    """Returns features, labels and weights of rows of running text.
-
-    Args:
-        token_ids: int32 tensor of shape `(batch, sequence_length)`. End tokens
-            that follow an end token up to the row's end are padding.
-        end_id: int. The id of the end token.
-    """
+    """Returns features, labels and weights of rows of running text."""
     is_end = tf.cast(token_ids == end_id, tf.int32)
     to_the_last = tf.math.cumprod(is_end, axis=1, reverse=True)
     follows_an_end = tf.pad(is_end[:, :-1], [[0, 0], [1, 0]], constant_values=1)

@@ -20,14 +20,11 @@ _LENGTH_MULTIPLE = 8
 
 @dataclasses.dataclass(frozen=True)
 class Labelled:
-    """Examples as arrays, with one row for each example.
+    """Examples as arrays, with one row for each example."""
 
-    Attributes:
-        features: dict of int32 arrays of shape `(rows, sequence_length)`.
-        labels: int32 array of shape `(rows,)`, or a dict of such arrays.
-    """
-
+    # Dict of int32 arrays of shape `(rows, sequence_length)`.
     features: dict[str, np.ndarray]
+    # Int32 array of shape `(rows,)`, or a dict of such arrays.
     labels: np.ndarray | dict[str, np.ndarray]
 
     def __len__(self):
@@ -40,14 +37,7 @@ def encode_texts(
     preprocessor: keras_hub.models.Preprocessor,
     label: str | None = None,
 ) -> Labelled:
-    """Turns one or two texts of each example into a model's inputs.
-
-    Args:
-        texts: One or two lists of str; each has one text of every example.
-        labels: int32 array, the class of each example.
-        preprocessor: keras-hub's preprocessor for text classification.
-        label: Label of the progress bar, or None for no bar.
-    """
+    """Turns one or two texts of each example into a model's inputs."""
     texts = tuple(texts) if len(texts) > 1 else texts[0]
     # Without labels it would take the second text for labels.
     batches = (
@@ -85,16 +75,6 @@ def training_batches(
     The order is that of `training.batches.row_order`: a run that resumes at
     `first_step` gets the same batches as an uninterrupted one. Padding that all
     rows of a batch have in common is cut off.
-
-    Args:
-        data: `Labelled`.
-        batch_size: int. Number of examples in a batch.
-        seed: int. Seed of the order.
-        first_step: int. The number of batches to skip. Defaults to `0`.
-        num_steps: int or None. The number of batches. Defaults to `None`:
-            endless.
-        group_by_length: bool. Whether to put rows of similar length into the
-            same batch. Defaults to `False`.
     """
 
     def batch(step):
@@ -121,10 +101,6 @@ def dev_batches(data: Labelled, *, batch_size: int) -> tf.data.Dataset:
     The last batch is filled up with copies of the last example, whose weights
     are 0. So nothing is dropped or counted twice, and all batches have the same
     size, which the replicas of a `tf.distribute` strategy can share.
-
-    Args:
-        data: `Labelled`.
-        batch_size: int. Number of examples in a batch.
     """
     count = len(data)
 

@@ -34,15 +34,6 @@ def training_batches(
     seed and the position. So a run that resumes at `first_step` gets exactly
     the batches of an uninterrupted one, and starts without delay. The last
     batch of an epoch is filled from the next epoch.
-
-    Args:
-        packed: int32 array or memory map of shape `(rows, sequence_length)`.
-        batch_size: int. Number of sequences in a batch.
-        seed: int. Seed of the order and of the masks.
-        masking: `Masking`.
-        first_step: int. The number of batches to skip. Defaults to `0`.
-        num_steps: int or None. The number of batches. Defaults to `None`:
-            endless.
     """
     return shuffled_batches(
         packed,
@@ -65,12 +56,6 @@ def held_out_batches(
     and weights are 0. So nothing is dropped or counted twice, and all batches
     have the same shape, which the replicas of a `tf.distribute` strategy can
     share.
-
-    Args:
-        packed: int32 array or memory map of shape `(rows, sequence_length)`.
-        batch_size: int. Number of sequences in a batch.
-        seed: int. Seed of the masks.
-        masking: `Masking`.
     """
     return ordered_batches(
         packed,

@@ -15,22 +15,7 @@ from keras_pkm.text.special_tokens import SpecialTokens
 
 @dataclasses.dataclass(frozen=True)
 class Masking:
-    """The settings of `mask_tokens`.
-
-    Args:
-        vocabulary_size: int. Random tokens are drawn from all ids below it.
-        mask_token_id: int. The id of `[MASK]`.
-        pad_token_id: int. The id of `[PAD]`.
-        special_token_ids: tuple of int. Ids that are never selected.
-        mask_selection_length: int. The maximum number of selected positions,
-            and the length of the outputs.
-        mask_selection_rate: float. The share of all other ids that is
-            selected. Defaults to `0.15`.
-        mask_token_rate: float. The share of the selected ids that is replaced
-            by `[MASK]`. Defaults to `0.8`.
-        random_token_rate: float. The share of the selected ids that is
-            replaced by random ids. Defaults to `0.1`.
-    """
+    """The settings of `mask_tokens`."""
 
     vocabulary_size: int
     mask_token_id: int
@@ -71,18 +56,6 @@ def mask_tokens(
     n)` of them are selected, but at most `mask_selection_length`. Each is
     replaced by `[MASK]`, replaced by a random id, or kept, with the rates of
     `masking`. `keras_hub.layers.MaskedLMMaskGenerator` does the same.
-
-    Args:
-        token_ids: int32 tensor of shape `(batch, sequence_length)`.
-        seeds: int tensor of shape `(batch, 2)`. A sequence's masks depend on
-            its ids and its own seed, not on the rest of the batch.
-        masking: `Masking`.
-
-    Returns:
-        A tuple of four tensors: the masked ids, int32 of shape `(batch,
-        sequence_length)`; and, of shape `(batch, mask_selection_length)`, the
-        selected positions, int32 and ascending; their ids before masking,
-        int32; and their weights of 1, float32. Unused entries are 0.
     """
     length = tf.shape(token_ids)[1]
     noise = tf.map_fn(

@@ -7,16 +7,7 @@ import tensorflow as tf
 
 
 def keep_inputs(names: Iterable[str], batches: Iterable[Any]) -> Iterable[Any]:
-    """Drops the features that a model does not take.
-
-    Args:
-        names: The names of the features that it takes, `task.input`.
-            DistilBERT and RoBERTa take no segments.
-        batches: A dataset, or a list, of features, labels and weights.
-
-    Returns:
-        A dataset, or a list, like `batches`.
-    """
+    """Drops the features that a model does not take."""
     names = list(names)
 
     def keep(features, labels, weights):

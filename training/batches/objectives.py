@@ -63,18 +63,15 @@ class Objective(Protocol):
 
 @dataclasses.dataclass(frozen=True)
 class MaskedTokens:
-    """Masked tokens are predicted from all other tokens, as by BERT.
+    """Masked tokens are predicted from all other tokens, as by BERT."""
 
-    Attributes:
-        tokenizer: The tokenizer of the text.
-        sequence_length: Number of tokens of a row.
-        masking: The settings of the masks.
-        input_names: The features that the model's backbone takes.
-    """
-
+    # The tokenizer of the text.
     tokenizer: keras_hub.tokenizers.Tokenizer
+    # Number of tokens of a row.
     sequence_length: int
+    # The settings of the masks.
     masking: Masking
+    # The features that the model's backbone takes.
     input_names: tuple[str, ...]
 
     @property
@@ -121,14 +118,11 @@ class MaskedTokens:
 
 @dataclasses.dataclass(frozen=True)
 class NextTokens:
-    """Each token is predicted from the tokens before it, as by GPT-2.
+    """Each token is predicted from the tokens before it, as by GPT-2."""
 
-    Attributes:
-        tokenizer: The byte-pair tokenizer of the text.
-        sequence_length: Number of tokens of a row.
-    """
-
+    # The byte-pair tokenizer of the text.
     tokenizer: keras_hub.tokenizers.BytePairTokenizer
+    # Number of tokens of a row.
     sequence_length: int
 
     @property

@@ -15,12 +15,6 @@ def one_by_one(
     Pseudo-perplexity is the exponential of the mean of -ln p(token | all
     others): Salazar et al., "Masked Language Model Scoring" (2020). It takes
     one pass over a row for each of its tokens.
-
-    Args:
-        packed: int32 array of shape `(rows, sequence_length)`.
-        masking: `Masking`.
-        batch_size: int. Number of masked rows in a batch. The last batch is
-            filled up with rows of weight 0.
     """
     special = np.array(masking.special_token_ids)
     rows, positions = np.nonzero(~np.isin(packed, special))

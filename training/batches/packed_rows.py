@@ -25,17 +25,6 @@ def shuffled_batches(
     position. So a run that resumes at `first_step` gets exactly the batches of
     an uninterrupted one, and starts without delay. The last batch of an epoch
     is filled from the next epoch.
-
-    Args:
-        packed: int32 array or memory map of shape `(rows, sequence_length)`.
-        make_batch: Function of the ids of a batch, int32 of shape `(batch_size,
-            sequence_length)`, and of the positions of its rows in the stream,
-            int64 of shape `(batch_size,)`. It returns the batch.
-        batch_size: int. Number of rows of a batch.
-        seed: int. Seed of the order.
-        first_step: int. The number of batches to skip. Defaults to `0`.
-        num_steps: int or None. The number of batches. Defaults to `None`:
-            endless.
     """
 
     def batch(step):
@@ -60,12 +49,6 @@ def ordered_batches(
     The last batch is filled up with rows of one id. So nothing is dropped or
     counted twice, and all batches have the same shape, which the replicas of a
     `tf.distribute` strategy can share.
-
-    Args:
-        packed: int32 array or memory map of shape `(rows, sequence_length)`.
-        make_batch: As for `shuffled_batches`; the positions are row numbers.
-        batch_size: int. Number of rows of a batch.
-        filler_id: int. The id that added rows consist of.
     """
     num_rows = packed.shape[0]
 

@@ -17,15 +17,6 @@ def shuffled_rows(
     position. So a run that resumes at a step gets exactly the batches of an
     uninterrupted one, and starts without delay. The last batch of an epoch is
     filled from the next epoch.
-
-    Args:
-        num_rows: int. Number of rows of an epoch.
-        batch_size: int. Number of rows of a batch.
-        seed: int. Seed of the order.
-        step: int64 scalar. The batch's number.
-
-    Returns:
-        A tuple `(rows, positions)`, int64 tensors of shape `(batch_size,)`.
     """
     positions = step * batch_size + tf.range(batch_size, dtype=tf.int64)
     # The raw operation, because `tf.random.experimental.index_shuffle` does not
@@ -50,17 +41,6 @@ def rows_of_like_length(
     Each pool of `POOL_STEPS` batches contains the same rows as with
     `shuffled_rows`. They are sorted by length and cut into batches, which are
     then shuffled.
-
-    Args:
-        lengths: int tensor of shape `(num_rows,)`. The length of each row.
-        batch_size: int. Number of rows of a batch.
-        seed: int. Seed of the order.
-        step: int64 scalar. The batch's number.
-        last_step: int. The total number of batches. The last pool may be
-            smaller.
-
-    Returns:
-        int64 tensor of shape `(batch_size,)`.
     """
     pool, place = step // POOL_STEPS, step % POOL_STEPS
     steps = tf.minimum(np.int64(POOL_STEPS), last_step - pool * POOL_STEPS)

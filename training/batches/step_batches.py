@@ -6,12 +6,7 @@ import tensorflow as tf
 
 
 def step_batches(steps: tf.data.Dataset, batch: Callable) -> tf.data.Dataset:
-    """Returns the batch of each step, in order.
-
-    Args:
-        steps: `tf.data.Dataset` of int64 scalars.
-        batch: function of a step, an int64 tensor, that returns its batch.
-    """
+    """Returns the batch of each step, in order."""
     # tf.data makes batches in parallel, but keeps their order.
     batches = steps.map(batch, num_parallel_calls=tf.data.AUTOTUNE).prefetch(4)
     # The thread that tunes a pipeline sleeps for longer and longer times. At

@@ -32,15 +32,7 @@ def run_to_the_end(
     script: str,
     name: str,
 ) -> int:
-    """Trains in a run directory, and returns the exit code.
-
-    Args:
-        work: Function of the recipe, with its run directory, and `Signals`.
-        recipe: A dataclass with `run_dir` and `strategy`.
-        args: The arguments of the command line, or None for `sys.argv`.
-        script: The command, as the user calls it.
-        name: The first part of the run directory's name, if none is given.
-    """
+    """Trains in a run directory, and returns the exit code."""
     logging.getLogger("keras_pkm").setLevel(logging.INFO)
     args = sys.argv[1:] if args is None else args
     try:
@@ -52,12 +44,7 @@ def run_to_the_end(
 
 
 def run_until_stopped(work: Callable[[Signals], object], hint: str) -> int:
-    """Runs a long task that can be stopped, and returns the exit code.
-
-    Args:
-        work: Function of `Signals`; it ends after a signal once it can stop.
-        hint: How to resume, printed after an error or a signal.
-    """
+    """Runs a long task that can be stopped, and returns the exit code."""
     logging.basicConfig(format="%(message)s")
     try:
         with catch_signals() as signals:
@@ -74,12 +61,7 @@ def run_until_stopped(work: Callable[[Signals], object], hint: str) -> int:
 
 
 def print_errors(work: Callable[[], object]) -> int:
-    """Runs a short task that cannot be resumed, and returns the exit code.
-
-    Args:
-        work: Function without arguments. Its `UserError` or `RunError` is
-            printed.
-    """
+    """Runs a short task that cannot be resumed, and returns the exit code."""
     logging.basicConfig(format="%(message)s")
     try:
         work()
@@ -113,14 +95,6 @@ def writing_to(
     """Locks the directory of a run, and explains errors that end the run.
 
     With several workers, the chief holds the lock: the others write nothing.
-
-    Args:
-        run: The run's directory.
-        strategy: `tf.distribute.Strategy`.
-
-    Raises:
-        UserError: another process writes into the directory.
-        RunError: a file cannot be read or written, or a worker does not answer.
     """
     try:
         with run.lock() if is_chief(strategy) else contextlib.nullcontext():
@@ -141,11 +115,7 @@ def writing_to(
 
 
 def name_run_directory(recipe: Any, name: str) -> Any:
-    """Returns the recipe with a run directory; chooses a name if necessary.
-
-    Raises:
-        UserError: there are several machines, which need a given directory.
-    """
+    """Returns the recipe with a run directory; chooses a name if necessary."""
     if recipe.run_dir is not None:
         return recipe
     if recipe.strategy == "multi_worker":
@@ -165,12 +135,7 @@ def how_to_go_on(script: str, args: list[str], run_dir: str) -> str:
 
 
 def command_of(script: str, args: list[str]) -> str:
-    """Returns a command line that works where this one was called.
-
-    Args:
-        script: A script of this project, as called from its root.
-        args: The arguments.
-    """
+    """Returns a command line that works where this one was called."""
     called = pathlib.Path(sys.argv[0])
     if called.name == pathlib.Path(script).name:
         script = str(called)

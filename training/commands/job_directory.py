@@ -17,14 +17,7 @@ from keras_pkm.runs.user_error import UserError
 
 
 class JobDirectory:
-    """The directory of a recipe, of its commands' results, and of their logs.
-
-    Args:
-        root: path of the directory.
-        recipe_name: name of the recipe's file.
-        may_change: fields of the recipe that may change when the work is
-            resumed.
-    """
+    """The directory of a recipe, its commands' results, and their logs."""
 
     def __init__(
         self, root: pathlib.Path, recipe_name: str, may_change: Iterable[str]
@@ -36,15 +29,7 @@ class JobDirectory:
 
     @contextlib.contextmanager
     def hold(self, recipe: Any) -> Iterator[None]:
-        """Locks the directory within this context, and checks its recipe.
-
-        Args:
-            recipe: A dataclass.
-
-        Raises:
-            UserError: it has another recipe or other files, or another process
-                writes to it.
-        """
+        """Locks the directory within this context, and checks its recipe."""
         # The started commands keep the lock, too, until the last of them has
         # ended, even if this process is killed.
         with locked_directory(self.root, "--out", inherited=True):

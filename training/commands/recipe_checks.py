@@ -15,16 +15,7 @@ _LARGEST_FLOAT = float(np.finfo("float32").max)
 
 
 def check_numbers(recipe: Any, **lowest: float) -> None:
-    """Checks that all numbers are finite, and that some are not too small.
-
-    Args:
-        recipe: A dataclass.
-        **lowest: The smallest allowed values of fields of the recipe. Fields
-            that are `None` are not checked.
-
-    Raises:
-        UserError: a number is out of range.
-    """
+    """Checks that all numbers are finite, and that some are not too small."""
     for field in dataclasses.fields(recipe):
         value = getattr(recipe, field.name)
         if field.name == "seed":
@@ -41,11 +32,7 @@ def check_numbers(recipe: Any, **lowest: float) -> None:
 
 
 def check_above_0(recipe: Any, *names: str) -> None:
-    """Checks that fields of a recipe are above 0, or `None`.
-
-    Raises:
-        UserError: one of them is not.
-    """
+    """Checks that fields of a recipe are above 0, or `None`."""
     for name in names:
         value = getattr(recipe, name)
         if value is not None and not value > 0:
@@ -53,22 +40,14 @@ def check_above_0(recipe: Any, *names: str) -> None:
 
 
 def check_from_0_to_1(recipe: Any, *names: str) -> None:
-    """Checks that fields of a recipe are at least 0 and below 1.
-
-    Raises:
-        UserError: one of them is not.
-    """
+    """Checks that fields of a recipe are at least 0 and below 1."""
     for name in names:
         if not 0 <= getattr(recipe, name) < 1:
             raise out_of_range(recipe, name, "at least 0 and below 1")
 
 
 def check_between_0_and_1(recipe: Any, *names: str) -> None:
-    """Checks that fields of a recipe are above 0 and below 1, or `None`.
-
-    Raises:
-        UserError: one of them is not.
-    """
+    """Checks that fields of a recipe are above 0 and below 1, or `None`."""
     for name in names:
         value = getattr(recipe, name)
         if value is not None and not 0 < value < 1:

@@ -20,26 +20,23 @@ _SECONDS = 0.2  # between two checks of the running jobs
 
 @dataclasses.dataclass(frozen=True)
 class Job:
-    """A command.
+    """A command."""
 
-    Attributes:
-        title: A description for users.
-        name: The name of its log.
-        script: The file in `training/`.
-        args: Its arguments.
-        result: The file that exists once it has ended.
-        needs: The files that it needs.
-        cost: Its approximate duration, in train steps.
-        alone: Whether nothing else may run meanwhile, because it measures time.
-    """
-
+    # A description for users.
     title: str
+    # The name of its log.
     name: str
+    # The file in `training/`.
     script: str
+    # Its arguments.
     args: tuple[str, ...]
+    # The file that exists once it has ended.
     result: pathlib.Path
+    # The files that it needs.
     needs: tuple[pathlib.Path, ...]
+    # Its approximate duration, in train steps.
     cost: float
+    # Whether nothing else may run meanwhile, because it measures time.
     alone: bool = False
 
     @property
@@ -49,18 +46,7 @@ class Job:
 
 
 def run_jobs(jobs: list[Job], logs: pathlib.Path, at_once: int) -> None:
-    """Runs commands, each in a separate process, and shows the time left.
-
-    Args:
-        jobs: The jobs, each after those that it needs.
-        logs: directory for the output of each job.
-        at_once: The number of jobs that may run in parallel. They share the
-            processor's cores.
-
-    Raises:
-        RunError: a job failed. The others have stopped cleanly.
-        Interrupted: a signal came. All jobs have stopped cleanly.
-    """
+    """Runs commands, each in a separate process, and shows the time left."""
     logs.mkdir(parents=True, exist_ok=True)
     progress = tqdm(
         total=round(sum(job.cost for job in jobs)),

@@ -8,11 +8,7 @@ from types import FrameType
 
 
 class Interrupted(KeyboardInterrupt):
-    """A signal has ended the run.
-
-    Args:
-        number: int. The signal.
-    """
+    """A signal has ended the run."""
 
     def __init__(self, number: int):
         super().__init__(signal.Signals(number).name)

@@ -18,17 +18,6 @@ def create_strategy(
     It must be called before TensorFlow has used a device. On a machine without
     a GPU, `"mirrored"` splits the CPU into logical devices. That makes nothing
     faster, but runs the same code as several GPUs.
-
-    Args:
-        name: str. `"default"` for one device; `"mirrored"` for all GPUs;
-            `"multi_worker"` for all GPUs, or the CPUs, of the machines that
-            the environment variable `TF_CONFIG` lists. It waits for them.
-        devices: int or None. The number of GPUs or logical CPU devices, for
-            `"mirrored"`. Defaults to all GPUs, or two logical CPU devices.
-
-    Raises:
-        UserError: the machine has fewer devices, the strategy does not take
-            this number, or `TF_CONFIG` cannot be used.
     """
     if name == "multi_worker":
         if devices is not None:
@@ -68,12 +57,6 @@ def prepare_devices(recipe: Any) -> tf.distribute.Strategy:
     """Returns the strategy of a recipe, and sets up determinism if requested.
 
     It must be called before TensorFlow has used a device.
-
-    Args:
-        recipe: A dataclass with `strategy`, `devices` and `deterministic`.
-
-    Raises:
-        UserError: as for `create_strategy`.
     """
     if recipe.deterministic:
         tf.config.experimental.enable_op_determinism()
@@ -90,11 +73,7 @@ def _split_cpu(count):
 
 
 def check_tf_config(text: str | None) -> None:
-    """Checks the environment variable that lists all workers.
-
-    Raises:
-        UserError: it is missing, or does not list workers and this one's index.
-    """
+    """Checks the environment variable that lists all workers."""
     example = (
         '{"cluster": {"worker": ["host1:2222", "host2:2222"]}, '
         '"task": {"type": "worker", "index": 0}}'

@@ -18,11 +18,7 @@ from training.text.corpus import open_corpus
 
 
 def evaluate(recipe: EvaluationRecipe) -> dict:
-    """Measures what the recipe asks for, and returns the figures.
-
-    Raises:
-        UserError: the recipe cannot be carried out.
-    """
+    """Measures what the recipe asks for, and returns the figures."""
     recipe.check()
     corpus = open_corpus(recipe.text, recipe.data_dir)
     corpus.check()

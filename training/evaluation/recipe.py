@@ -55,10 +55,6 @@ class EvaluationRecipe:
     output: pathlib.Path | None = None
 
     def check(self) -> None:
-        """Checks the numbers.
-
-        Raises:
-            UserError: one of them is out of range.
-        """
+        """Checks the numbers."""
         check_numbers(self, sequence_length=8, batch_size=1, limit=1)
         check_between_0_and_1(self, "mask_rate")

@@ -11,11 +11,7 @@ _ABLATIONS = {
 
 
 def format_results(results: dict) -> str:
-    """Returns the figures as Markdown.
-
-    Args:
-        results: The figures of `training.evaluation.evaluate.evaluate`.
-    """
+    """Returns the figures as Markdown."""
     columns = ["text", results["kind"], "standard error", "predicted tokens"]
     row = [
         results["text"],

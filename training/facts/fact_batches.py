@@ -12,7 +12,6 @@ class Facts(Protocol):
     """Facts (subject, relation) → value, as a masked-LM task learns them.
 
     Attributes:
-        num_facts: int.
         vocabulary_size: int. Number of tokens of subjects, relations and
             values.
         sequence_length: int. Number of tokens of an input.
@@ -49,13 +48,6 @@ def training_batches(
 
     The content of a batch depends only on the seed and its step, so that a
     resumed run gets the same batches as an uninterrupted one.
-
-    Args:
-        facts: The facts.
-        batch_size: int. Number of facts in a batch.
-        seed: int. Seed of the order.
-        first_step: int. The number of the first batch.
-        num_steps: int. The number of batches.
     """
 
     def batch(step):
@@ -69,14 +61,7 @@ def training_batches(
 def some_facts(
     facts: Facts, batch_size: int, at_most: int | None = None
 ) -> tf.data.Dataset:
-    """Returns facts in order, each once. The last batch may be smaller.
-
-    Args:
-        facts: The facts.
-        batch_size: int. Number of facts in a batch.
-        at_most: int or None. If there are more facts than this, only this
-            number of them, evenly spread. Defaults to `None`: all of them.
-    """
+    """Returns facts in order, each once. The last batch may be smaller."""
     number = min(facts.num_facts, at_most or facts.num_facts)
     places = tf.data.Dataset.range(number).batch(batch_size)
     return step_batches(

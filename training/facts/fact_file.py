@@ -20,15 +20,6 @@ def read_fact_file(path: pathlib.Path, flag: str = "--facts") -> list[Fact]:
     with a quote is one that a spreadsheet has put in quotes: these are taken
     off, and doubled quotes within it are single ones. A quote elsewhere is a
     character like any other.
-
-    Args:
-        path: The file, UTF-8, or UTF-16 with a byte order mark.
-        flag: The flag that named it, for the error.
-
-    Raises:
-        UserError: the file cannot be read or has no fact, a column is missing
-            or empty, a cell begins with a quote and does not end with one, or a
-            subject has two values for a relation.
     """
     facts = {}
     for number, line in enumerate(_read_lines(path, flag), 1):

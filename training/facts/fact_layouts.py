@@ -13,18 +13,15 @@ Ids = Sequence[np.ndarray]
 
 @dataclasses.dataclass(frozen=True)
 class FactArrays:
-    """Inputs and labels of facts, one row for each fact.
+    """Inputs and labels of facts, one row for each fact."""
 
-    Attributes:
-        features: int32 arrays, by the names of a model's inputs.
-        labels: int32, the ids to predict.
-        weights: float32 of the labels' shape, 1 at the tokens of a value.
-        lengths: Number of tokens of each input.
-    """
-
+    # Int32 arrays, by the names of a model's inputs.
     features: dict[str, np.ndarray]
+    # Int32, the ids to predict.
     labels: np.ndarray
+    # Float32 of the labels' shape, 1 at the tokens of a value.
     weights: np.ndarray
+    # Number of tokens of each input.
     lengths: np.ndarray
 
 
@@ -34,15 +31,7 @@ def lay_out(
     ends: Ids,
     tokenizer: keras_hub.tokenizers.Tokenizer,
 ) -> FactArrays:
-    """Returns the arrays for the kind of model that a tokenizer belongs to.
-
-    Args:
-        questions: Ids of the text before each value.
-        values: Ids of the values.
-        ends: Ids of the text after each value.
-        tokenizer: The model's tokenizer. If it has no mask token, the model is
-            causal.
-    """
+    """Returns the arrays for the kind of model that a tokenizer belongs to."""
     if getattr(tokenizer, "mask_token_id", None) is None:
         return _next_tokens(questions, values, tokenizer)
     return _masked(questions, values, ends, tokenizer)

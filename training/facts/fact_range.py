@@ -9,15 +9,10 @@ from training.facts.fact_batches import Facts
 
 @dataclasses.dataclass(frozen=True)
 class FactRange:
-    """A range of consecutive facts of a source.
-
-    Attributes:
-        source: The source.
-        first: The index of the first fact.
-        num_facts: The number of facts.
-    """
+    """A range of consecutive facts of a source."""
 
     source: Facts
+    # The index of the first fact.
     first: int
     num_facts: int
 

@@ -23,20 +23,7 @@ def open_facts(
     vocabulary_size: int,
     causal: bool = False,
 ) -> Facts:
-    """Returns facts.
-
-    Args:
-        source: A number of random facts, `"unicode"`, or the path of a file.
-        values: Number of different values of random facts.
-        relations: Number of relations of each subject of random facts.
-        vocabulary_size: Size of the vocabulary that is trained for facts that
-            are text.
-        causal: Whether a causal model is to learn them, from byte pairs where
-            they are text. Defaults to `False`, a masked one.
-
-    Raises:
-        UserError: there are fewer possible facts, or a file cannot be used.
-    """
+    """Returns facts."""
     if source.isdecimal():
         return RandomFacts(
             num_facts=int(source),

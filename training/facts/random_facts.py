@@ -22,21 +22,6 @@ class RandomFacts:
     each has `log2(num_values)` bits and can only be memorized. No fact is
     stored: it is computed from its index.
 
-    Attributes:
-        num_facts: int. Number of facts.
-        num_values: int. Number of different values. Defaults to `1024`.
-        num_relations: int. Number of relations of each subject. Defaults to
-            `4`.
-        name_length: int. Number of tokens of a name. Defaults to `3`.
-        name_tokens: int. Number of different tokens in names. Defaults to
-            `128`.
-        seed: int. Defaults to `0`.
-        causal: bool. Whether the inputs are those of a causal model. Defaults
-            to `False`, for a masked model.
-
-    Raises:
-        UserError: there are more facts than the possible names allow.
-
     References:
 
     - Allen-Zhu and Li, 2024, [Physics of Language Models: Part
@@ -44,11 +29,16 @@ class RandomFacts:
     """
 
     num_facts: int
+    # Number of different values.
     num_values: int = 1024
+    # Number of relations of each subject.
     num_relations: int = 4
+    # Number of tokens of a name.
     name_length: int = 3
+    # Number of different tokens in names.
     name_tokens: int = 128
     seed: int = 0
+    # Whether the inputs are those of a causal model.
     causal: bool = False
 
     def __post_init__(self):
@@ -86,14 +76,7 @@ class RandomFacts:
         return self.num_facts * math.log2(self.num_values)
 
     def values_of(self, facts: tf.Tensor) -> tf.Tensor:
-        """Returns the values of facts, from 0 to `num_values - 1`.
-
-        Args:
-            facts: int64 tensor of shape `(batch,)`, their indices.
-
-        Returns:
-            int32 tensor of shape `(batch,)`.
-        """
+        """Returns the values of facts, from 0 to `num_values - 1`."""
         # SipHash. (`index_shuffle` gives dependent results for neighbours; that
         # is good enough for names, which need only differ.)
         drawn = tf.strings.to_hash_bucket_strong(
@@ -102,16 +85,7 @@ class RandomFacts:
         return tf.cast(drawn, "int32")
 
     def inputs_of(self, facts: tf.Tensor) -> tf.Tensor:
-        """Returns the inputs of a model for facts.
-
-        Args:
-            facts: int64 tensor of shape `(batch,)`, their indices.
-
-        Returns:
-            int32 tensor of shape `(batch, sequence_length)`:
-            `[CLS] name relation [MASK] [SEP]`, of which a causal model reads
-            `[CLS] name relation`.
-        """
+        """Returns the inputs of a model for facts."""
         name = tf.raw_ops.RandomIndexShuffle(
             index=facts // self.num_relations,
             seed=tf.constant([self.seed, 0, 0], "int64"),
@@ -131,18 +105,7 @@ class RandomFacts:
     def examples_of(
         self, facts: tf.Tensor
     ) -> tuple[dict[str, tf.Tensor], tf.Tensor, tf.Tensor]:
-        """Returns features, labels and weights of a language model's task.
-
-        Args:
-            facts: int64 tensor of shape `(batch,)`, their indices.
-
-        Returns:
-            A tuple of the features for `keras_hub.models.BertMaskedLM`, the ids
-            of the values' tokens, int32 `(batch, 1)`, and weights of 1,
-            float32. For a causal model, the features for
-            `keras_hub.models.CausalLM`, the next token of each token, and
-            weights that are 1 where this is the value, and 0 elsewhere.
-        """
+        """Returns features, labels and weights of a language model's task."""
         tokens = self.inputs_of(facts)
         labels = self.first_value + self.values_of(facts)[:, None]
         if self.causal:

@@ -20,18 +20,15 @@ _ROWS = 4096
 
 @dataclasses.dataclass(frozen=True)
 class Fact:
-    """A fact as text.
+    """A fact as text."""
 
-    Attributes:
-        subject: The thing that the fact is about.
-        relation: The property of the subject; may be empty.
-        value: The value of that property, which a model has to know.
-        place: The source of the fact, such as "facts.tsv, line 3", for errors.
-    """
-
+    # The thing that the fact is about.
     subject: str
+    # The property of the subject; may be empty.
     relation: str
+    # The value of that property, which a model has to know.
     value: str
+    # The source of the fact, such as "facts.tsv, line 3", for errors.
     place: str
 
     @property
@@ -47,20 +44,6 @@ class TextFacts:
     value are masked together. A causal model reads the subject and the
     relation, and predicts the value token by token. A fact is known if all
     tokens of its value are right.
-
-    Args:
-        facts: sequence of `Fact`, at least one.
-        tokenizer: A BERT, DistilBERT, RoBERTa or GPT-2 tokenizer of keras-hub.
-        template: str. The wording of a fact, with `{subject}` and
-            `{relation}`, followed by `{value}`, in the place of its parts.
-            Defaults to `"{subject} {relation} {value}"`.
-        longest: int or None. The maximum number of tokens of an input. Defaults
-            to `None`: no limit.
-
-    Raises:
-        UserError: a part of a fact has an unknown token or none, two facts with
-            the same tokens have different values, a fact is too long, or the
-            template lacks a part.
     """
 
     # The information content is unknown.
@@ -97,17 +80,7 @@ class TextFacts:
     def examples_of(
         self, facts: tf.Tensor
     ) -> tuple[dict[str, tf.Tensor], tf.Tensor, tf.Tensor]:
-        """Returns features, labels and weights of a language model's task.
-
-        Args:
-            facts: int64 tensor of shape `(batch,)`, their indices.
-
-        Returns:
-            A tuple of three: the features for `keras_hub.models.BertMaskedLM`
-            or `CausalLM`; the labels, int32: for a masked-LM task the ids of
-            the values' tokens, for a causal model those of all next tokens;
-            and weights of the same shape, 1 at the tokens of a value.
-        """
+        """Returns features, labels and weights of a language model's task."""
         features, labels, weights = keras.tree.map_structure(
             lambda array: tf.gather(array, facts),
             (self._arrays.features, self._arrays.labels, self._arrays.weights),

@@ -17,11 +17,6 @@ from training.tasks.glue import load_glue
 class GlueFinetuning:
     """A GLUE task as a kind of fine-tuning.
 
-    Args:
-        recipe: `FinetuningRecipe`, with all defaults filled in.
-        pretrained: `PretrainedModel`.
-        bad_rows: `BadRows` that collects rows that cannot be used.
-
     Attributes:
         train: `Labelled`, to train on.
         decides: The name of the figure that decides which epoch is best.

@@ -11,30 +11,24 @@ from training.batches.labelled import Labelled
 
 @dataclasses.dataclass(frozen=True)
 class Evaluated:
-    """The figures of an evaluation on dev sets, and the model's answers.
+    """The figures of an evaluation on dev sets, and the model's answers."""
 
-    Attributes:
-        figures: dict of floats from 0 to 1, or losses.
-        files: dict from the names of files to write to their text.
-    """
-
+    # Dict of floats from 0 to 1, or losses.
     figures: dict[str, float]
+    # Dict from the names of files to write to their text.
     files: dict[str, str] = dataclasses.field(default_factory=dict)
 
 
 class FinetuningKind(Protocol):
-    """A kind of task: its data, its head, its loss and its figures.
+    """A kind of task: its data, its head, its loss and its figures."""
 
-    Attributes:
-        train: `Labelled`, to train on.
-        decides: The name of the figure that decides which epoch is best.
-        baseline: The figures of always predicting the most frequent class.
-        preprocessor: The preprocessor that is saved with the model.
-    """
-
+    # `Labelled`, to train on.
     train: Labelled
+    # The name of the figure that decides which epoch is best.
     decides: str
+    # The figures of always predicting the most frequent class.
     baseline: dict[str, float]
+    # The preprocessor that is saved with the model.
     preprocessor: keras_hub.models.Preprocessor
 
     def build(self, backbone: keras_hub.models.Backbone) -> keras.Model:

@@ -11,15 +11,7 @@ from training.tasks.bad_rows import BadRows
 def open_task(
     recipe: FinetuningRecipe, pretrained: PretrainedModel
 ) -> FinetuningKind:
-    """Reads a task's data, and reports the rows that are skipped.
-
-    Args:
-        recipe: `FinetuningRecipe`, with all defaults filled in.
-        pretrained: `PretrainedModel`.
-
-    Raises:
-        UserError: the data cannot be used.
-    """
+    """Reads a task's data, and reports the rows that are skipped."""
     bad_rows = BadRows(recipe.skip_bad_rows)
     kind = SquadFinetuning if recipe.is_squad else GlueFinetuning
     task = kind(recipe, pretrained, bad_rows)

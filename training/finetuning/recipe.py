@@ -142,11 +142,7 @@ class FinetuningRecipe:
         return GLUE[self.task]
 
     def with_defaults(self, longest: int) -> "FinetuningRecipe":
-        """Returns the recipe with the paper's settings for unset fields.
-
-        Args:
-            longest: The maximum number of tokens that the model takes.
-        """
+        """Returns the recipe with the paper's settings for unset fields."""
         length, epochs, rate, decay = (
             (384, 3, 5e-5, 0.01) if self.is_squad else (128, 10, 2e-5, 0.1)
         )

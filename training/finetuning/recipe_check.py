@@ -11,16 +11,7 @@ from training.loading.pretrained_model import PretrainedModel
 
 
 def check_recipe(recipe: FinetuningRecipe, pretrained: PretrainedModel) -> None:
-    """Checks the numbers of a recipe, and that its flags fit the model.
-
-    Args:
-        recipe: `FinetuningRecipe`, with all defaults filled in.
-        pretrained: `PretrainedModel`.
-
-    Raises:
-        UserError: a number is out of range, or the model lacks a part that a
-            flag needs.
-    """
+    """Checks the numbers of a recipe, and that its flags fit the model."""
     check_numbers(
         recipe,
         epochs=1,

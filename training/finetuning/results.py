@@ -17,15 +17,7 @@ def make_results(
     run: RunDirectory,
     seeds: dict[int, dict],
 ) -> dict:
-    """Returns the results of a run, serializable as JSON.
-
-    Args:
-        recipe: `FinetuningRecipe`, with all defaults filled in.
-        pretrained: `PretrainedModel`.
-        kind: The task.
-        run: The run's directory.
-        seeds: The figures of each seed.
-    """
+    """Returns the results of a run, serializable as JSON."""
     best = run.seed(best_seed(seeds, kind.decides)).best
     return {
         "task": recipe.task,
@@ -48,12 +40,7 @@ def make_results(
 
 
 def summarize(seeds: dict) -> dict[str, dict[str, float]]:
-    """Returns median, smallest and largest of each figure over the seeds.
-
-    Args:
-        seeds: For each seed, a dict of `"epochs"`, the figures after each
-            epoch, and `"best"`, the number of the best epoch.
-    """
+    """Returns median, smallest and largest of each figure over the seeds."""
     best = [_best_figures(run) for run in seeds.values()]
     return {
         name: {
@@ -67,12 +54,7 @@ def summarize(seeds: dict) -> dict[str, dict[str, float]]:
 
 
 def best_seed(seeds: dict, decides: str) -> int:
-    """Returns the seed whose best epoch has the largest figure of that name.
-
-    Args:
-        seeds: As for `summarize`.
-        decides: The name of a figure.
-    """
+    """Returns the seed whose best epoch has the largest figure of that name."""
     return max(seeds, key=lambda seed: _best_figures(seeds[seed])[decides])
 
 

@@ -32,21 +32,7 @@ def train_seed(
     seed: int,
     directory: SeedDirectory,
 ) -> dict:
-    """Fine-tunes with one seed, or resumes it.
-
-    Args:
-        recipe: `FinetuningRecipe`, with all defaults filled in.
-        pretrained: `PretrainedModel`.
-        kind: The task: its data, head and figures.
-        strategy: `tf.distribute.Strategy`.
-        signals: `Signals` that may end it early.
-        seed: The seed.
-        directory: The `SeedDirectory` to write.
-
-    Returns:
-        A dict with `"epochs"`, the figures after each epoch, and `"best"`, the
-        number of the best epoch, counted from 1.
-    """
+    """Fine-tunes with one seed, or resumes it."""
     steps_per_epoch = max(1, len(kind.train) // recipe.batch_size)
     steps = recipe.epochs * steps_per_epoch
     keras.utils.set_random_seed(seed)
@@ -130,13 +116,7 @@ def _scales_loss(recipe):
 
 
 class EvaluateDevSets(keras.callbacks.Callback):
-    """Evaluates after each epoch and saves the best model.
-
-    Args:
-        checkpoint: `TrainingCheckpoint` whose `state` is a `SeedProgress`.
-        kind: The task.
-        directory: The `SeedDirectory` for the best model and its answers.
-    """
+    """Evaluates after each epoch and saves the best model."""
 
     def __init__(
         self,

@@ -21,14 +21,7 @@ def train_seeds(
     signals: Signals,
     run: RunDirectory,
 ) -> dict[int, dict]:
-    """Fine-tunes with all seeds of a recipe that are not yet done.
-
-    Args: those of `training.finetuning.seed.train_seed`, and `run`, the
-        directory of the whole run.
-
-    Returns:
-        The figures of `train_seed`, by seed.
-    """
+    """Fine-tunes with all seeds of a recipe that are not yet done."""
     print(
         f"{run.root}: {recipe.task}, {len(kind.train):,} rows to train on, "
         f"{recipe.devices} device(s), {recipe.precision}"

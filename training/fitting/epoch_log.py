@@ -12,9 +12,6 @@ class EpochLog(keras.callbacks.Callback):
     The first row defines the columns, also after a run is resumed. (Keras' own
     `CSVLogger` uses the columns of the first epoch after the restart, without a
     header. If they are different, values end up in the wrong columns.)
-
-    Args:
-        path: path of the file, to which rows are added.
     """
 
     def __init__(self, path: pathlib.Path):

@@ -23,21 +23,7 @@ def make_optimizer(
     reduction: Literal["sparse", "dense"] = "sparse",
     **options: Any,
 ) -> keras.optimizers.Optimizer:
-    """Returns `PKMAdam` with linear warm-up and decay.
-
-    Args:
-        learning_rate: Peak rate of everything but the memory values.
-        memory_learning_rate: Rate of the memory values; the peak if linear.
-        memory_schedule: `"constant"`, or `"linear"` like the other rate.
-        steps: Number of steps of the schedule.
-        warmup_ratio: Share of the steps during which rates rise.
-        weight_decay: Decoupled weight decay, except of values, biases and
-            norms.
-        clip_norm: Largest norm of all gradients together.
-        scales_loss: Whether to scale the loss, which float16 needs.
-        reduction: How replicas sum the gradients of the values.
-        **options: Further arguments of `PKMAdam`.
-    """
+    """Returns `PKMAdam` with linear warm-up and decay."""
 
     def schedule(peak):
         return LinearWarmup(peak, int(warmup_ratio * steps), steps)

@@ -14,12 +14,6 @@ class PerplexityLog(keras.callbacks.Callback):
     Keras logs means since the start of the epoch, which hide a steep start.
     This callback computes the mean of each interval from them. All batches
     count alike, although some have a few more masked tokens than others.
-
-    Args:
-        path: path of the file, to which rows are added.
-        every: int. Number of steps of a row. Each of the first `every` steps
-            has a separate row.
-        count: callable that returns the number of steps done.
     """
 
     def __init__(

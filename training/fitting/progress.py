@@ -8,10 +8,7 @@ class Progress:
     """The progress of a run; each command adds its own fields.
 
     Checkpoints store the fields as JSON, by name.
-
-    Attributes:
-        skipped_steps: Number of steps so far whose loss or gradient was not
-            finite.
     """
 
+    # Number of steps so far whose loss or gradient was not finite.
     skipped_steps: int = 0

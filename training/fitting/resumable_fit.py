@@ -32,24 +32,6 @@ def resumable_fit(
     checkpoint is written during a series of them. Then come the command's own
     callbacks, which may change the checkpoint's `state`; then the checkpoint,
     which saves it. Signals are handled last, after everything has been saved.
-
-    Args:
-        model: The compiled model, restored by `checkpoint`.
-        batches: Function of a first step and a number of steps, which returns
-            the batches of these steps.
-        steps: The total number of steps, a multiple of `steps_per_epoch`.
-        steps_per_epoch: Number of steps between two evaluations.
-        checkpoint: `TrainingCheckpoint`; `checkpoint.step` steps are done. Its
-            `state` is a `Progress`.
-        signals: `Signals` that may end the fit early, after a step.
-        callbacks: The command's own callbacks.
-        max_skipped_steps: Number of skipped steps in a row that ends the run,
-            or `None`.
-        prints: Whether this process shows progress.
-
-    Raises:
-        Interrupted: a signal has come; a checkpoint is written.
-        RunError: too many steps in a row were skipped.
     """
     in_order = [
         SkippedStepsOfRun(checkpoint, max_skipped_steps),

@@ -11,13 +11,6 @@ class SkippedStepsOfRun(SkippedSteps):
     The count goes into the logs of the epoch as `skipped_steps`. With a `limit`
     it is left out while it is zero. While steps are being skipped, no
     checkpoint is written, so that the last one is from before them.
-
-    Args:
-        checkpoint: `TrainingCheckpoint` whose `state` is a `Progress`. It comes
-            after this callback.
-        limit: int or None. The number of skipped steps in a row that raises
-            `RunError`. `None` never raises one: with loss scaling a few skipped
-            steps are normal.
     """
 
     def __init__(self, checkpoint: TrainingCheckpoint, limit: int | None):

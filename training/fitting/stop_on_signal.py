@@ -11,13 +11,6 @@ class StopOnSignal(keras.callbacks.Callback):
     """Writes a checkpoint and ends the run once a signal has come.
 
     After an epoch's last step it waits for the evaluation.
-
-    Args:
-        checkpoint: `TrainingCheckpoint`.
-        signals: `Signals` that may have come.
-
-    Raises:
-        Interrupted: a signal has come.
     """
 
     def __init__(self, checkpoint: TrainingCheckpoint, signals: Signals):

@@ -11,13 +11,7 @@ from training.reports.markdown import print_markdown
 
 
 def compare(recipe: ForgettingRecipe) -> dict:
-    """Runs the remaining jobs of a comparison, and returns its findings.
-
-    Raises:
-        UserError: the recipe cannot be carried out; nothing is written then.
-        RunError: a job failed.
-        Interrupted: a signal came.
-    """
+    """Runs the remaining jobs of a comparison, and returns its findings."""
     recipe.check()
     directory = ForgettingDirectory(recipe.out)
     with directory.hold(recipe):

@@ -10,16 +10,13 @@ from training.teaching.methods import Rule
 
 @dataclasses.dataclass(frozen=True)
 class Contestant:
-    """A teaching method.
+    """A teaching method."""
 
-    Attributes:
-        title: Its name in tables.
-        method: The weights that are trained.
-        rule: The update rule of memory values, if only these are trained.
-    """
-
+    # Its name in tables.
     title: str
+    # The weights that are trained.
     method: Method
+    # The update rule of memory values, if only these are trained.
     rule: Rule = "adam"
 
     def rates(self, recipe: ForgettingRecipe) -> tuple[float, ...]:

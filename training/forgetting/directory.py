@@ -21,9 +21,6 @@ class ForgettingDirectory(JobDirectory):
       forgotten with each learning rate;
     - `logs/`: the output of each job;
     - `report.md`, `report.json` and the plot.
-
-    Args:
-        root: path of the directory.
     """
 
     def __init__(self, root: pathlib.Path):

@@ -8,15 +8,7 @@ from training.forgetting.recipe import ForgettingRecipe
 
 
 def collect_findings(recipe: ForgettingRecipe) -> dict:
-    """Reads the figures of all jobs.
-
-    Returns:
-        A dict, serializable as JSON. `"known_before"` has the share of the old
-        facts that the model of each seed knows, and `"contestants"` a dict for
-        each method: `"tried"`, for each learning rate the medians over the
-        seeds and the figures of each seed; and `"best"`, the index of the best
-        rate.
-    """
+    """Reads the figures of all jobs."""
     directory = ForgettingDirectory(recipe.out)
     contestants = {}
     for key in recipe.methods:
@@ -82,9 +74,6 @@ def merit(tried: dict) -> tuple[bool, float]:
     Learning without keeping is useless, and so is keeping without learning. A
     text whose perplexity has not fallen far enough does not count as taught,
     however much of the old text is kept.
-
-    Args:
-        tried: The medians of one learning rate.
     """
     of_text = "perplexity_after" in tried["seeds"][0]["new"]
     was_reached = not of_text or tried["learned"] >= 1

@@ -50,13 +50,7 @@ def plan_jobs(recipe: ForgettingRecipe) -> list[Job]:
 
 
 def run_job(out: pathlib.Path, key: str, seed: int) -> None:
-    """Runs one of the jobs of a directory, and writes its findings.
-
-    Args:
-        out: The directory, which contains the recipe.
-        key: The teaching method, or `"base"` for the model that is taught.
-        seed: The seed.
-    """
+    """Runs one of the jobs of a directory, and writes its findings."""
     directory = ForgettingDirectory(out)
     recipe = directory.read_recipe()
     if key == _BASE:

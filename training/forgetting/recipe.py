@@ -110,11 +110,7 @@ class ForgettingRecipe:
         return self.processes or min(2, os.cpu_count() or 1)
 
     def check(self) -> None:
-        """Checks the numbers.
-
-        Raises:
-            UserError: one of them is out of range.
-        """
+        """Checks the numbers."""
         check_numbers(
             self,
             old_facts=1,

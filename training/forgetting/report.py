@@ -21,12 +21,7 @@ _EDGES = (
 
 
 def write_report(recipe: ForgettingRecipe, findings: dict) -> None:
-    """Writes `report.md`, `report.json` and the plot.
-
-    Args:
-        recipe: A recipe whose jobs have all ended.
-        findings: The result of `training.forgetting.findings.collect_findings`.
-    """
+    """Writes `report.md`, `report.json` and the plot."""
     directory = ForgettingDirectory(recipe.out)
     contestants = list(findings["contestants"].values())
     is_text = recipe.model is not None

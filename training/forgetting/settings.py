@@ -37,35 +37,23 @@ _RATES = (2e-3, 3e-2)
 
 @dataclasses.dataclass(frozen=True)
 class Setting:
-    """A trained model, the material to teach, and the material to keep.
+    """A trained model, the material to teach, and the material to keep."""
 
-    Attributes:
-        load: Function that returns the trained model.
-        new: The material to teach.
-        old: The material to keep.
-        measure_importance: Function that returns the importance of its slots.
-            It reads some of the training text, so only methods that need it
-            call it.
-        batch_size: Number of old examples that are replayed in a batch.
-    """
-
+    # Function that returns the trained model.
     load: Callable[[], keras.Model]
+    # The material to teach.
     new: Material
+    # The material to keep.
     old: Material
+    # Function that returns the importance of its slots. It reads some of the
+    # training text, so only methods that need it call it.
     measure_importance: Callable[[], SlotImportance]
+    # Number of old examples that are replayed in a batch.
     batch_size: int
 
 
 def learn_facts(recipe: ForgettingRecipe, seed: int) -> dict:
-    """Trains a model on the old facts, and writes it.
-
-    Args:
-        recipe: `ForgettingRecipe`.
-        seed: Seed of the facts and of the initial weights.
-
-    Returns:
-        The figures of what it knows, serializable as JSON.
-    """
+    """Trains a model on the old facts, and writes it."""
     directory = ForgettingDirectory(recipe.out)
     facts, sizes = _facts(recipe, seed)[0], _sizes(recipe)
     steps = -(-recipe.epochs * facts.num_facts // sizes.batch_size)
@@ -93,13 +81,7 @@ def learn_facts(recipe: ForgettingRecipe, seed: int) -> dict:
 
 @contextlib.contextmanager
 def open_setting(recipe: ForgettingRecipe, seed: int) -> Iterator[Setting]:
-    """Yields the model and the materials of a seed.
-
-    Args:
-        recipe: `ForgettingRecipe`.
-        seed: Seed of the random facts and of the model that has learned the old
-            ones; for a text, the seed of its masks.
-    """
+    """Yields the model and the materials of a seed."""
     if recipe.model is None:
         yield _random_facts(recipe, seed)
         return
@@ -127,11 +109,7 @@ def open_setting(recipe: ForgettingRecipe, seed: int) -> Iterator[Setting]:
 
 
 def check_setting(recipe: ForgettingRecipe) -> None:
-    """Checks that the recipe's model and materials can be used.
-
-    Raises:
-        UserError: they cannot.
-    """
+    """Checks that the recipe's model and materials can be used."""
     if recipe.model is None:
         _facts(recipe, 0)
         return

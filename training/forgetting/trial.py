@@ -11,16 +11,7 @@ from training.teaching.teach import teach
 
 
 def try_contestant(recipe: ForgettingRecipe, key: str, seed: int) -> dict:
-    """Teaches a model with one method, once with each learning rate.
-
-    Args:
-        recipe: `ForgettingRecipe`.
-        key: A key of `CONTESTANTS`.
-        seed: The seed of the model.
-
-    Returns:
-        The figures of what was learned and forgotten, serializable as JSON.
-    """
+    """Teaches a model with one method, once with each learning rate."""
     contestant = CONTESTANTS[key]
     tried = []
     with open_setting(recipe, seed) as setting:

@@ -25,28 +25,24 @@ _FAMILIES = {"masked": "bert", "causal": "gpt2"}
 
 @dataclasses.dataclass(frozen=True)
 class Contender:
-    """A model that learns facts.
+    """A model that learns facts."""
 
-    Attributes:
-        title: Its name in tables.
-        block: The block of its layers with memory; `"ffn"` for no memory.
-        widened_to: Whether the feed-forward networks are widened to ResM's
-            parameters, or to its step time; `None` for neither.
-        starts_plain: Whether it trains without memory for the first half of
-            the time ("+Init").
-        memory: Arguments of its memories besides those of the recipe.
-        optimizer: Arguments of its `PKMAdam` besides those of the recipe.
-        memory_layers: Its layers with a memory, if not those of the recipe.
-        share_table: Whether its memories read one table.
-    """
-
+    # Its name in tables.
     title: str
+    # The block of its layers with memory; `"ffn"` for no memory.
     block: Literal["ffn", "pkm", "resm"]
+    # Whether the feed-forward networks are widened to ResM's parameters, or to
+    # its step time; `None` for neither.
     widened_to: Literal["parameters", "time"] | None = None
+    # Whether it trains without memory for the first half of the time ("+Init").
     starts_plain: bool = False
+    # Arguments of its memories besides those of the recipe.
     memory: dict[str, Any] = dataclasses.field(default_factory=dict)
+    # Arguments of its `PKMAdam` besides those of the recipe.
     optimizer: dict[str, Any] = dataclasses.field(default_factory=dict)
+    # Its layers with a memory, if not those of the recipe.
     memory_layers: tuple[int, ...] | None = None
+    # Whether its memories read one table.
     share_table: bool = False
 
     @property
@@ -129,17 +125,7 @@ def build_model(
     seed: int,
     contender: Contender | None = None,
 ) -> keras_hub.models.Task:
-    """Builds a language model with initial weights.
-
-    Args:
-        recipe: `RecallRecipe`.
-        facts: The facts to learn.
-        block: The block of its layers with memory; `"ffn"` for no memory.
-        intermediate_dim: Width of the feed-forward networks.
-        num_sub_keys: Number of sub-keys for each half of a query.
-        seed: Seed of the initial weights.
-        contender: Whose memory it has. Defaults to one with the recipe's.
-    """
+    """Builds a language model with initial weights."""
     contender = contender or Contender("", block)
     layers = contender.memory_layers or recipe.memory_layers
     keras.utils.set_random_seed(seed)
@@ -172,11 +158,7 @@ def build_model(
 
 
 def check_sizes(recipe: RecallRecipe) -> None:
-    """Builds a model with memory, to check that the sizes allow it.
-
-    Raises:
-        UserError: the sizes do not fit together.
-    """
+    """Builds a model with memory, to check that the sizes allow it."""
     facts = recipe.open_facts()
     sizes = {recipe.num_sub_keys}
     if recipe.sweep == "facts":
@@ -239,16 +221,7 @@ def compile_model(
     rates: tuple[float, float],
     contender: Contender | None = None,
 ) -> None:
-    """Compiles a model with a new optimizer and a schedule of `steps` steps.
-
-    Args:
-        model: A model of `build_model`.
-        recipe: `RecallRecipe`.
-        steps: Number of steps of the schedule.
-        rates: Two learning rates: of everything but the memory values, and of
-            the memory values.
-        contender: Whose optimizer it gets. Defaults to that of the recipe.
-    """
+    """Compiles a model with a new optimizer and a schedule of `steps` steps."""
     learning_rate, memory_learning_rate = rates
     model.compile(
         optimizer=make_optimizer(
@@ -271,13 +244,7 @@ def compile_model(
 def width_of_as_many_parameters(
     recipe: RecallRecipe, plain: keras.Model, memory: keras.Model
 ) -> int:
-    """Returns the width at which a plain model is as large as a memory model.
-
-    Args:
-        recipe: `RecallRecipe`.
-        plain: The plain model, whose networks have `recipe.intermediate_dim`.
-        memory: The model with a memory.
-    """
+    """Returns the width that makes a plain model as large as a memory model."""
     missing = memory.count_params() - plain.count_params()
     # A unit has one weight for each input, a bias, and one for each output.
     of_a_unit = recipe.num_layers * (2 * recipe.hidden_dim + 1)

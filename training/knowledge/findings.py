@@ -14,11 +14,7 @@ from training.knowledge.trials import main_trials
 
 
 def collect_findings(recipe: RecallRecipe) -> dict:
-    """Reads the figures of all jobs.
-
-    Returns:
-        A dict, serializable as JSON, with `"contenders"` and `"sweep"`.
-    """
+    """Reads the figures of all jobs."""
     directory = RecallDirectory(recipe.out)
     times = directory.read_step_times()
     contenders = {}

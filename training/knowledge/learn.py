@@ -30,18 +30,7 @@ def learn(
     times: StepTimes,
     rates: tuple[float, float],
 ) -> dict:
-    """Trains a model on all facts, and measures how many it knows.
-
-    Args:
-        recipe: `RecallRecipe`.
-        trial: The `Trial`: the model and the facts.
-        times: The step times, which determine the number of steps.
-        rates: Two learning rates: of everything but the memory values, and of
-            the memory values.
-
-    Returns:
-        The figures, serializable as JSON.
-    """
+    """Trains a model on all facts, and measures how many it knows."""
     facts = recipe.open_facts(trial.num_facts)
     stages = times.stages(recipe, trial)
     model, done, seconds, curve = None, 0, 0.0, []
@@ -105,18 +94,7 @@ def learn(
 def measure(
     evaluator: LanguageModelEvaluator, facts: Facts, at_most: int | None = None
 ) -> dict:
-    """Measures how many facts a model knows.
-
-    Args:
-        evaluator: The evaluator of the model.
-        facts: The facts.
-        at_most: If there are more facts than this, measure only this number.
-
-    Returns:
-        A dict of `"recall"`, the share of facts whose value is predicted, with
-        all of its tokens; `"bits"`, the information that is known, or `None` if
-        the information content of the facts is unknown; and `"memory_usage"`.
-    """
+    """Measures how many facts a model knows."""
     found = evaluator.evaluate(some_facts(facts, _BATCH, at_most))
     bits = None
     if facts.bits is not None:

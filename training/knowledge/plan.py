@@ -75,12 +75,7 @@ def plan_jobs(recipe: RecallRecipe) -> list[Job]:
 
 
 def run_job(out: pathlib.Path, name: str) -> None:
-    """Runs one of the jobs of a directory, and writes its findings.
-
-    Args:
-        out: The directory, which contains the recipe.
-        name: The job's name.
-    """
+    """Runs one of the jobs of a directory, and writes its findings."""
     directory = RecallDirectory(out)
     recipe = directory.read_recipe()
     if name == _STEP_TIMES:

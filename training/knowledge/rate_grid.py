@@ -16,13 +16,6 @@ def find_rates(recipe: RecallRecipe, key: str) -> dict:
     """Trains a contender with one pair of rates after another.
 
     Trials that are finished are not repeated.
-
-    Args:
-        recipe: `RecallRecipe`.
-        key: The contender.
-
-    Returns:
-        The pair with which it knew most, serializable as JSON.
     """
     recalls = {}
     for trial in grid_trials(recipe, key):
@@ -36,10 +29,6 @@ def best_rates(recipe: RecallRecipe, key: str) -> tuple[float, float]:
     """Returns the two learning rates of a contender.
 
     The first is for everything but the memory values, the second for these.
-
-    Args:
-        recipe: `RecallRecipe`, whose grid has been tried.
-        key: The contender.
     """
     pairs = rate_pairs(recipe, key)
     if len(pairs) == 1:

@@ -29,9 +29,6 @@ class RecallDirectory(JobDirectory):
     - `sweep/`: the numbers of facts that were tried with each model;
     - `logs/`: the output of each job;
     - `report.md`, `report.json` and the plots.
-
-    Args:
-        root: path of the directory.
     """
 
     def __init__(self, root: pathlib.Path):
@@ -67,11 +64,7 @@ class RecallDirectory(JobDirectory):
         )
 
     def read_step_times(self) -> StepTimes:
-        """Returns the widths of the contenders and the times of their steps.
-
-        Raises:
-            UserError: the file is damaged.
-        """
+        """Returns the widths of the contenders and the times of their steps."""
         path = self.table_step_times
         if not path.exists():
             path = self.step_times

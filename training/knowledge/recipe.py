@@ -165,14 +165,7 @@ class RecallRecipe:
         return int(self.facts) if self.has_random_facts else None
 
     def open_facts(self, num_facts: int | None = None) -> Facts:
-        """Returns the facts to learn.
-
-        Args:
-            num_facts: The number of random facts, if not that of `--facts`.
-
-        Raises:
-            UserError: there are fewer possible facts, or a file cannot be used.
-        """
+        """Returns the facts to learn."""
         return open_facts(
             self.facts if num_facts is None else str(num_facts),
             values=self.values,
@@ -188,11 +181,7 @@ class RecallRecipe:
         return numbers | set(self.sweep_facts if self.sweep == "facts" else ())
 
     def check(self) -> None:
-        """Checks the numbers.
-
-        Raises:
-            UserError: one of them is out of range.
-        """
+        """Checks the numbers."""
         check_numbers(
             self,
             values=2,
@@ -244,11 +233,7 @@ FULL = {
 
 
 def parse_recipe(args: list[str] | None) -> RecallRecipe:
-    """Returns the recipe of a command line.
-
-    Args:
-        args: The command line, or `None` for this process's own.
-    """
+    """Returns the recipe of a command line."""
     full = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     full.add_argument("--full", action="store_true")
     known, _ = full.parse_known_args(args)

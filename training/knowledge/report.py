@@ -43,12 +43,7 @@ _EXPLANATIONS = {
 
 
 def write_report(recipe: RecallRecipe, findings: dict) -> None:
-    """Writes `report.md`, `report.json` and the plots.
-
-    Args:
-        recipe: A recipe whose jobs have all ended.
-        findings: The result of `training.knowledge.findings.collect_findings`.
-    """
+    """Writes `report.md`, `report.json` and the plots."""
     directory = RecallDirectory(recipe.out)
     figures = _draw(findings)
     for name, figure in figures.items():

@@ -29,15 +29,12 @@ _MULTIPLE = 8
 
 @dataclasses.dataclass(frozen=True)
 class StepTimes:
-    """Widths of all contenders, and the times of their steps.
+    """Widths of all contenders, and the times of their steps."""
 
-    Attributes:
-        widths: Widths of widened feed-forward networks, by the contender's key.
-        seconds: Step times in seconds, by the contender's key; for contenders
-            with memory, by key and number of sub-keys.
-    """
-
+    # Widths of widened feed-forward networks, by the contender's key.
     widths: dict[str, int]
+    # Step times in seconds, by the contender's key; for contenders with memory,
+    # by key and number of sub-keys.
     seconds: dict[str, float]
 
     def as_json(self) -> dict:
@@ -70,11 +67,7 @@ class StepTimes:
 
 
 def measure_step_times(recipe: RecallRecipe) -> StepTimes:
-    """Measures all contenders in turn, and finds the widths of widened ones.
-
-    Args:
-        recipe: `RecallRecipe`.
-    """
+    """Measures all contenders in turn, and finds the widths of widened ones."""
     timer = _Timer(recipe)
     base = recipe.intermediate_dim
     # The model that others are compared with and widened to.
@@ -100,16 +93,7 @@ def measure_step_times(recipe: RecallRecipe) -> StepTimes:
 
 
 def measure_table_times(recipe: RecallRecipe, times: StepTimes) -> StepTimes:
-    """Measures ResM with the tables of a sweep, in turn.
-
-    Args:
-        recipe: `RecallRecipe`.
-        times: The measured times of the contenders. Times of other tables are
-            scaled so that ResM's times agree.
-
-    Returns:
-        `times`, with the times of the other tables added.
-    """
+    """Measures ResM with the tables of a sweep, in turn."""
     timer = _Timer(recipe)
     for size in sorted({recipe.num_sub_keys, *recipe.sweep_sub_keys}):
         timer.add(_key("resm", size), "resm", recipe.intermediate_dim, size)

@@ -18,15 +18,7 @@ def name_of_series(series: list[Trial]) -> str:
 
 
 def try_series(recipe: RecallRecipe, name: str) -> dict:
-    """Trains a model until it is known which number of facts it learns.
-
-    Args:
-        recipe: `RecallRecipe`, whose learning rates have been chosen.
-        name: The name of the series.
-
-    Returns:
-        The numbers of facts that were tried, serializable as JSON.
-    """
+    """Trains a model until it is known which number of facts it learns."""
     directory = RecallDirectory(recipe.out)
     (series,) = (
         each for each in sweep_series(recipe) if name_of_series(each) == name
@@ -50,11 +42,6 @@ def next_trial(
 
     It is the middle one of those between the largest number of facts that is
     known to be learned and the smallest one that is known not to be.
-
-    Args:
-        series: The trials, from few facts to many.
-        recalls: The recall in each trial that was made.
-        first: The number of facts to begin with, if it is one of the series.
     """
     if not recalls and (begin := [t for t in series if t.num_facts == first]):
         return begin[0]

@@ -7,11 +7,7 @@ from training.knowledge.sweep import LEARNED
 
 
 def make_tables(findings: dict) -> dict[str, tuple[list[str], list[list[str]]]]:
-    """Returns headers and rows, as text, by the titles of the tables.
-
-    Args:
-        findings: The result of `training.knowledge.findings.collect_findings`.
-    """
+    """Returns headers and rows, as text, by the titles of the tables."""
     contenders = findings["contenders"]
     tables = {"What each model knows": _models(contenders)}
     if ablated := _ablated(contenders):

@@ -13,21 +13,18 @@ _GRID_SEED = 1000
 
 @dataclasses.dataclass(frozen=True)
 class Trial:
-    """One training of one contender.
+    """One training of one contender."""
 
-    Attributes:
-        key: A key of `CONTENDERS`.
-        seed: Seed of the initial weights and of the order of the facts.
-        num_facts: Number of random facts, or `None` for other facts.
-        num_sub_keys: Number of sub-keys for each half of a query.
-        rates: Two learning rates: of everything but the memory values, and of
-            the memory values. `None` for the best of the grid.
-    """
-
+    # A key of `CONTENDERS`.
     key: str
+    # Seed of the initial weights and of the order of the facts.
     seed: int
+    # Number of random facts, or `None` for other facts.
     num_facts: int | None
+    # Number of sub-keys for each half of a query.
     num_sub_keys: int
+    # Two learning rates: of everything but the memory values, and of the memory
+    # values. `None` for the best of the grid.
     rates: tuple[float, float] | None
 
     @property

@@ -10,14 +10,7 @@ from training.knowledge.trials import Trial
 def try_once(
     recipe: RecallRecipe, trial: Trial, rates: tuple[float, float]
 ) -> dict:
-    """Returns a trial's figures. A finished trial is not repeated.
-
-    Args:
-        recipe: `RecallRecipe`.
-        trial: The trial.
-        rates: Two learning rates: of everything but the memory values, and of
-            the memory values.
-    """
+    """Returns a trial's figures. A finished trial is not repeated."""
     directory = RecallDirectory(recipe.out)
     path = directory.trial(trial)
     if not path.exists():

@@ -13,16 +13,13 @@ from training.loading.language_model_family import LanguageModelFamily
 
 @dataclasses.dataclass(frozen=True)
 class DecoderFamily(LanguageModelFamily):
-    """The classes of one kind of causal model.
+    """The classes of one kind of causal model."""
 
-    Attributes:
-        name: Its name in flags.
-        causal_lm: The class of the plain task.
-        causal_lm_preprocessor: The class that prepares text for it.
-    """
-
+    # Its name in flags.
     name: str
+    # The class of the plain task.
     causal_lm: type
+    # The class that prepares text for it.
     causal_lm_preprocessor: type
 
     objective: Literal["causal"] = dataclasses.field(
@@ -36,13 +33,7 @@ class DecoderFamily(LanguageModelFamily):
         sequence_length: int,
         mask_rate: float,
     ) -> NextTokens:
-        """Returns the training objective.
-
-        Args:
-            tokenizer: The tokenizer of the text.
-            sequence_length: Number of tokens of an input.
-            mask_rate: Has no effect.
-        """
+        """Returns the training objective."""
         return NextTokens(tokenizer, sequence_length)
 
     def make_preprocessor(
@@ -62,15 +53,7 @@ class DecoderFamily(LanguageModelFamily):
         memory: dict[str, Any],
         share_table: bool = False,
     ) -> keras_hub.models.CausalLM:
-        """Builds a language model with initial weights.
-
-        Args:
-            sizes: Arguments of the plain backbone.
-            memory_layers: The layers with a memory, counted from 1.
-            memory_block: `"resm"`, a memory behind each layer; or `"ffn"`.
-            memory: Arguments of `keras_pkm.layers.ProductKeyMemory`.
-            share_table: Whether all memories read one table.
-        """
+        """Builds a language model with initial weights."""
         return models.add_memory(
             self.causal_lm(self.plain(**sizes)),
             memory_layers,

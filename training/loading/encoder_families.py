@@ -19,24 +19,21 @@ ARCHITECTURE = ("feedforward_activation", "normalization_epsilon")
 
 @dataclasses.dataclass(frozen=True)
 class Family(LanguageModelFamily):
-    """The classes of one kind of encoder.
+    """The classes of one kind of encoder."""
 
-    Attributes:
-        name: Its name in flags and in the directories of transformers.
-        input_names: The names of the inputs of its backbones.
-        masked_lm: The class of plain masked language models.
-        classifier: The class of plain text classifiers.
-        answerer: The class of plain question answerers.
-        preprocessor: The class that prepares one or two texts.
-        masked_lm_preprocessor: The class that prepares and masks a text.
-    """
-
+    # Its name in flags and in the directories of transformers.
     name: str
+    # The class of plain masked language models.
     masked_lm: type
+    # The class of plain text classifiers.
     classifier: type
+    # The class of plain question answerers.
     answerer: type
+    # The class that prepares one or two texts.
     preprocessor: type
+    # The class that prepares and masks a text.
     masked_lm_preprocessor: type
+    # The names of the inputs of its backbones.
     input_names: tuple[str, ...] = ("token_ids", "padding_mask")
 
     #: The name of the training objective.
@@ -52,13 +49,7 @@ class Family(LanguageModelFamily):
         sequence_length: int,
         mask_rate: float,
     ) -> MaskedTokens:
-        """Returns the training objective.
-
-        Args:
-            tokenizer: The tokenizer of the text.
-            sequence_length: Number of tokens of an input.
-            mask_rate: Share of the tokens to predict.
-        """
+        """Returns the training objective."""
         return MaskedTokens(
             tokenizer,
             sequence_length,
@@ -86,16 +77,7 @@ class Family(LanguageModelFamily):
         memory: dict[str, Any],
         share_table: bool = False,
     ) -> keras_hub.models.MaskedLM:
-        """Builds a language model with initial weights.
-
-        Args:
-            sizes: Arguments of the plain backbone, and what it is computed
-                with besides: some of `ARCHITECTURE`.
-            memory_layers: The layers with a memory, counted from 1.
-            memory_block: The block of these layers.
-            memory: Arguments of `keras_pkm.layers.ProductKeyMemory`.
-            share_table: Whether all memories read one table.
-        """
+        """Builds a language model with initial weights."""
         sizes = dict(sizes)
         computed = {
             name: sizes.pop(name) for name in ARCHITECTURE if name in sizes

@@ -14,16 +14,13 @@ from training.text.word_pieces import train_vocabulary
 
 @dataclasses.dataclass(frozen=True)
 class LanguageModelFamily:
-    """The classes of one kind of model, and how its text is tokenized.
+    """The classes of one kind of model, and how its text is tokenized."""
 
-    Attributes:
-        title: Its name.
-        plain: The backbone of keras-hub.
-        tokenizer: Turns text into ids.
-    """
-
+    # Its name.
     title: str
+    # The backbone of keras-hub.
     plain: type
+    # Turns text into ids.
     tokenizer: type
 
     @property
@@ -34,11 +31,7 @@ class LanguageModelFamily:
         )
 
     def load_tokenizer(self, path: str) -> keras_hub.tokenizers.Tokenizer:
-        """Makes a tokenizer of a vocabulary file.
-
-        Raises:
-            UserError: the file cannot be used.
-        """
+        """Makes a tokenizer of a vocabulary file."""
         if self.has_byte_pairs:
             return load_byte_pairs(path, self.tokenizer)
         return make_tokenizer(load_vocabulary(path), self.tokenizer)
@@ -46,11 +39,7 @@ class LanguageModelFamily:
     def train_tokenizer(
         self, documents: Iterable[str], size: int
     ) -> keras_hub.tokenizers.Tokenizer:
-        """Makes a tokenizer of `size` tokens for the documents.
-
-        Raises:
-            UserError: the documents, or the size, do not suffice.
-        """
+        """Makes a tokenizer of `size` tokens for the documents."""
         if self.has_byte_pairs:
             return train_byte_pairs(documents, size, self.tokenizer)
         return make_tokenizer(train_vocabulary(documents, size), self.tokenizer)

@@ -28,34 +28,20 @@ from training.loading.families import family_of
 
 @dataclasses.dataclass(frozen=True)
 class PretrainedModel:
-    """A backbone with its tokenizer.
+    """A backbone with its tokenizer."""
 
-    Attributes:
-        name: The name that the user gave.
-        family: The classes of its family.
-        backbone: A backbone of `keras_pkm.models`, with memory or without.
-        tokenizer: The tokenizer that it was trained with.
-    """
-
+    # The name that the user gave.
     name: str
+    # The classes of its family.
     family: Family
+    # A backbone of `keras_pkm.models`, with memory or without.
     backbone: keras_hub.models.Backbone
+    # The tokenizer that it was trained with.
     tokenizer: keras_hub.tokenizers.Tokenizer
 
 
 def load_pretrained(name: str, added_memory: dict | None) -> PretrainedModel:
-    """Loads a model to fine-tune.
-
-    Args:
-        name: The directory of a run, of which the best model is loaded; a
-            preset, local or of KerasHub; or a model of transformers, as a local
-            directory or as `hf://user/name`.
-        added_memory: `memory_layers`, `memory_block` and `memory` for adding
-            memory to a plain model, or None.
-
-    Raises:
-        UserError: the model cannot be loaded, or memory cannot be added to it.
-    """
+    """Loads a model to fine-tune."""
     preset, config = _open(name, "--model", MODELS)
     try:
         if "model_type" in config:
@@ -84,20 +70,7 @@ def load_masked_lm(
     kept: tuple[str, ...] = MODELS,
     fresh_head: bool = False,
 ) -> tuple:
-    """Loads a masked-LM task, to measure it or to train it further.
-
-    Args:
-        name: As for `load_pretrained`.
-        flag: The flag that named it, for errors.
-        kept: The models of a run to look for, in order of preference.
-        fresh_head: Whether a model without a masked-LM head gets a new one.
-
-    Returns:
-        A tuple of the task, its family and its tokenizer.
-
-    Raises:
-        UserError: the model cannot be loaded, or has no masked-LM head.
-    """
+    """Loads a masked-LM task, to measure it or to train it further."""
     preset, config = _open(name, flag, kept)
     try:
         if not (fresh_head or _has_masked_lm_head(preset, config)):
@@ -131,21 +104,7 @@ def load_language_model(
     kept: tuple[str, ...] = MODELS,
     fresh_head: bool = False,
 ) -> tuple:
-    """Loads a causal or a masked language model.
-
-    Args:
-        name: The directory of a run, or a local preset, whose `task.json` shows
-            the kind of model; or anything else that `load_masked_lm` takes.
-        flag: The flag that named it, for errors.
-        kept: The models of a run to look for, in order of preference.
-        fresh_head: Whether an encoder without a masked-LM head gets a new one.
-
-    Returns:
-        A tuple of the task, its family and its tokenizer.
-
-    Raises:
-        UserError: the model cannot be loaded, or is not a language model.
-    """
+    """Loads a causal or a masked language model."""
     preset = find_preset(name, flag, kept)
     if not is_causal_preset(preset):
         return load_masked_lm(name, flag, kept, fresh_head)

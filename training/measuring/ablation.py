@@ -18,17 +18,7 @@ ABLATIONS: tuple[Ablation, ...] = ("zero", "shuffle")
 def ablated_memory(
     model: keras.Model, how: Ablation, seed: int = 0
 ) -> Iterator[None]:
-    """Removes the contents of a model's memories within this context.
-
-    Args:
-        model: Any Keras model with memories.
-        how: `"zero"` sets all values to zero; `"shuffle"` gives each slot the
-            values of another one, so that their distribution stays the same.
-        seed: Seed of the order of the shuffled slots.
-
-    Raises:
-        UserError: the model has no memory.
-    """
+    """Removes the contents of a model's memories within this context."""
     found = tables(model)
     if not found:
         raise UserError(

@@ -12,17 +12,7 @@ from keras_pkm.probing.memory_access import MemoryAccess
 def compare_classes(
     accesses: Iterable[MemoryAccess], labels: np.ndarray
 ) -> dict[int, dict[str, float]]:
-    """Compares the reads for examples of class 0 and of class 1.
-
-    Args:
-        accesses: The accesses of the examples, in order. Rows without a label
-            fill up the last batch and are ignored.
-        labels: int array, a class for each example.
-
-    Returns:
-        The figures of `keras_pkm.metrics.ClassMemoryUsage`, as Python numbers,
-        by the number of the layer.
-    """
+    """Compares the reads for examples of class 0 and of class 1."""
     metrics, done = {}, 0
     for access in accesses:
         some = labels[done : done + len(access.is_token)]

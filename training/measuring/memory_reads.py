@@ -16,21 +16,18 @@ _FIRST_POINT = 64
 
 @dataclasses.dataclass(frozen=True)
 class MemoryReads:
-    """The reads of one memory.
+    """The reads of one memory."""
 
-    Attributes:
-        figures: The result of `keras_pkm.metrics.MemoryUsage`.
-        counts: `MemoryUsage.counts`.
-        coverage: Points of a curve: the number of tokens so far, `"tokens"`,
-            with `"mu"` and `"top1_mu"` of these.
-        top1: int32 array of shape `(rows, length, num_heads)`, the best slot of
-            each head at each position of the kept text, -1 where a head reads
-            nothing, as at padding; or None.
-    """
-
+    # The result of `keras_pkm.metrics.MemoryUsage`.
     figures: dict[str, float]
+    # `MemoryUsage.counts`.
     counts: dict[str, np.ndarray]
+    # Points of a curve: the number of tokens so far, `"tokens"`, with `"mu"`
+    # and `"top1_mu"` of these.
     coverage: list[dict[str, float]]
+    # Int32 array of shape `(rows, length, num_heads)`, the best slot of each
+    # head at each position of the kept text, -1 where a head reads nothing, as
+    # at padding; or None.
     top1: np.ndarray | None
 
     @property
@@ -41,31 +38,23 @@ class MemoryReads:
 
 @dataclasses.dataclass(frozen=True)
 class TextReads:
-    """The reads of all memories on a text.
+    """The reads of all memories on a text."""
 
-    Attributes:
-        tokens: Number of tokens, without padding.
-        memories: `MemoryReads` by the number of the layer.
-        token_ids: int32 array of shape `(rows, length)`, the kept beginning of
-            the text, or None.
-        is_token: bool array of the same shape, or None.
-    """
-
+    # Number of tokens, without padding.
     tokens: int
+    # `MemoryReads` by the number of the layer.
     memories: dict[int, MemoryReads]
+    # Int32 array of shape `(rows, length)`, the kept beginning of the text, or
+    # None.
     token_ids: np.ndarray | None
+    # Bool array of the same shape, or None.
     is_token: np.ndarray | None
 
 
 def collect_reads(
     accesses: Iterable[MemoryAccess], kept_tokens: int
 ) -> TextReads:
-    """Counts the reads of memory accesses.
-
-    Args:
-        accesses: at least one `MemoryAccess`.
-        kept_tokens: The approximate number of tokens whose best slots are kept.
-    """
+    """Counts the reads of memory accesses."""
     tokens = kept = 0
     next_point = _FIRST_POINT
     usage, coverage, texts, top1 = None, {}, [], {}

@@ -12,16 +12,13 @@ _SAMPLES = 2000
 
 @dataclasses.dataclass(frozen=True)
 class Difference:
-    """The difference of two models' mean -ln p on the same masked tokens.
+    """The difference of two models' mean -ln p on the same masked tokens."""
 
-    Attributes:
-        mean: The second model's mean minus the first model's, in nats.
-        low: The lower end of the 95 % interval.
-        high: The upper end of the interval.
-    """
-
+    # The second model's mean minus the first model's, in nats.
     mean: float
+    # The lower end of the 95 % interval.
     low: float
+    # The upper end of the interval.
     high: float
 
 
@@ -34,15 +31,6 @@ def paired_difference(
 
     It measures how the difference varies with the text, not with the seed of
     the training.
-
-    Args:
-        first: pair of float arrays of shape `(sequences,)`: the sums of -ln p
-            and the numbers of predicted tokens.
-        second: the same for the other model.
-        seed: Seed of the samples.
-
-    Raises:
-        ValueError: they were not measured on the same tokens.
     """
     (nll, tokens), (other, other_tokens) = first, second
     if not np.array_equal(tokens, other_tokens):

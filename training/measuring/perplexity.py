@@ -15,25 +15,21 @@ from keras_pkm.probing.usage_counter import UsageCounter
 
 @dataclasses.dataclass(frozen=True)
 class Evaluation:
-    """The figures of a pass over a text.
+    """The figures of a pass over a text."""
 
-    Attributes:
-        nll: float64 of shape `(sequences,)`: for each sequence, the sum of
-            -ln p over its predicted tokens, which are the masked ones, or all
-            but the first.
-        tokens: float64 of shape `(sequences,)`: the number of predicted tokens.
-        exact: bool of shape `(sequences,)`: whether all are predicted right.
-        memory_usage: The figures of `keras_pkm.metrics.MemoryUsage`, by memory
-            layer, counted from 1.
-        num_slots: Number of slots of each memory; 0 without memory.
-        num_bytes: UTF-8 bytes of the predicted tokens, `None` if unknown.
-    """
-
+    # Float64 of shape `(sequences,)`: for each sequence, the sum of -ln p over
+    # its predicted tokens, which are the masked ones, or all but the first.
     nll: np.ndarray
+    # Float64 of shape `(sequences,)`: the number of predicted tokens.
     tokens: np.ndarray
+    # Bool of shape `(sequences,)`: whether all are predicted right.
     exact: np.ndarray
+    # The figures of `keras_pkm.metrics.MemoryUsage`, by memory layer, counted
+    # from 1.
     memory_usage: dict[int, dict[str, float]]
+    # Number of slots of each memory; 0 without memory.
     num_slots: int = 0
+    # UTF-8 bytes of the predicted tokens, `None` if unknown.
     num_bytes: int | None = None
 
     @property
@@ -83,10 +79,6 @@ class LanguageModelEvaluator:
     """Measures perplexity and the use of memories, in one pass over a text.
 
     Graphs are traced once, however often a text is measured.
-
-    Args:
-        task: `keras_hub.models.MaskedLM` or `CausalLM`, with or without
-            memories.
     """
 
     def __init__(self, task: keras.Model):
@@ -121,15 +113,7 @@ class LanguageModelEvaluator:
     def evaluate(
         self, batches: Iterable, progress: Callable = lambda batches: batches
     ) -> Evaluation:
-        """Runs the task over batches, once.
-
-        Args:
-            batches: tuples of features, label ids and weights, as from
-                `training.batches`. Rows without any weight are ignored. With
-                several replicas, the batch size must be a multiple of their
-                number.
-            progress: function that wraps the batches, to show progress.
-        """
+        """Runs the task over batches, once."""
         self._usage.reset()
         if self._strategy.num_replicas_in_sync > 1:
             batches = self._strategy.experimental_distribute_dataset(batches)

@@ -12,10 +12,5 @@ _BATCHES = 200
 def count_background(
     model: keras.Model, batches: tf.data.Dataset
 ) -> SlotImportance:
-    """Counts the batches of a text that read each slot.
-
-    Args:
-        model: Any Keras model with memories.
-        batches: Batches of its training text. The first 200 are counted.
-    """
+    """Counts the batches of a text that read each slot."""
     return SlotImportance.of_background(model, batches.take(_BATCHES))

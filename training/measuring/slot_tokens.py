@@ -8,34 +8,28 @@ import numpy as np
 
 @dataclasses.dataclass(frozen=True)
 class TypicalToken:
-    """A token that reads a slot more than others do.
+    """A token that reads a slot more than others do."""
 
-    Attributes:
-        token: The token in the vocabulary.
-        share: The token's share of the slot's top-1 reads.
-        lift: That share, divided by the token's share of all tokens.
-    """
-
+    # The token in the vocabulary.
     token: str
+    # The token's share of the slot's top-1 reads.
     share: float
+    # That share, divided by the token's share of all tokens.
     lift: float
 
 
 @dataclasses.dataclass(frozen=True)
 class SlotReaders:
-    """The tokens that read a slot.
+    """The tokens that read a slot."""
 
-    Attributes:
-        slot: The slot's number.
-        reads: How often it was a head's best slot in the kept text.
-        tokens: The most typical `TypicalToken`s, the most typical one first.
-        contexts: Occurrences of the most typical token that read the slot: the
-            text before, the token, the text after.
-    """
-
+    # The slot's number.
     slot: int
+    # How often it was a head's best slot in the kept text.
     reads: int
+    # The most typical `TypicalToken`s, the most typical one first.
     tokens: list[TypicalToken]
+    # Occurrences of the most typical token that read the slot: the text before,
+    # the token, the text after.
     contexts: list[tuple[str, str, str]]
 
 
@@ -55,17 +49,6 @@ def find_readers(
     Tokens are ranked by their part p ln(p / q) of the divergence between the
     tokens of a slot and all tokens. It is high for tokens that are frequent in
     the slot and rarer elsewhere.
-
-    Args:
-        token_ids: int array of shape `(rows, length)`.
-        is_token: bool array of the same shape, false at padding.
-        top1: int array of shape `(rows, length, num_heads)`, -1 where a head
-            reads nothing.
-        tokenizer: keras-hub's tokenizer.
-        num_slots: Number of slots.
-        num_tokens: Number of tokens for each slot.
-        num_contexts: Number of contexts for each slot.
-        width: Number of tokens of a context on each side.
     """
     heads = top1.shape[-1]
     slots = top1[is_token].reshape(-1)

@@ -17,27 +17,16 @@ from training.text.packed_text import tokenize_and_pack
 
 @dataclasses.dataclass(frozen=True)
 class PackedText:
-    """A text, tokenized and packed.
+    """A text, tokenized and packed."""
 
-    Attributes:
-        rows: int32 array of shape `(rows, sequence_length)`.
-        objective: What the model predicts in these rows.
-    """
-
+    # Int32 array of shape `(rows, sequence_length)`.
     rows: np.ndarray
+    # What the model predicts in these rows.
     objective: Objective
 
 
 def input_length(recipe: Any, longest: int) -> int:
-    """Returns the length of inputs that a recipe asks for.
-
-    Args:
-        recipe: A dataclass with `sequence_length`, which may be `None`.
-        longest: The maximum number of tokens that the model takes.
-
-    Raises:
-        UserError: the model cannot take inputs that long.
-    """
+    """Returns the length of inputs that a recipe asks for."""
     length = recipe.sequence_length or min(512, longest)
     if length > longest:
         raise out_of_range(
@@ -50,17 +39,7 @@ def input_length(recipe: Any, longest: int) -> int:
 def pack_text(
     corpus: Corpus, objective: Objective, limit: int | None
 ) -> Iterator[PackedText]:
-    """Packs a text into a temporary file, which exists within this context.
-
-    Args:
-        corpus: The text.
-        objective: What the model predicts in it.
-        limit: The maximum number of inputs, or `None` for all. No more text is
-            read than they need.
-
-    Raises:
-        UserError: the text has no token.
-    """
+    """Packs a text into a temporary file, which exists within this context."""
     with tempfile.TemporaryDirectory() as folder:
         rows = tokenize_and_pack(
             corpus,

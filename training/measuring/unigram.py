@@ -9,12 +9,7 @@ _ROWS_PER_READ = 2**14
 
 
 def count_tokens(packed: np.ndarray, vocabulary_size: int) -> np.ndarray:
-    """Returns how often each token occurs in packed rows, as int64.
-
-    Args:
-        packed: int32 array or memory map of token ids.
-        vocabulary_size: int.
-    """
+    """Returns how often each token occurs in packed rows, as int64."""
     counts = np.zeros(vocabulary_size, np.int64)
     for first in range(0, len(packed), _ROWS_PER_READ):
         rows = np.ravel(packed[first : first + _ROWS_PER_READ])
@@ -32,15 +27,6 @@ def unigram_perplexity(
     p(token) = (count + 1) / (number of tokens + vocabulary_size), with the
     counts of the training tokens, special ones excluded, and
     perplexity = exp(Σ weight · -ln p(label) / Σ weight), in float64.
-
-    Args:
-        token_counts: The counts of the training text, from `count_tokens`.
-        held_out_batches: iterable of `(features, label_ids, weights)`, the
-            batches on which the model is evaluated.
-        special_token_ids: ids that are not counted.
-
-    Raises:
-        ValueError: nothing is masked in the batches.
     """
     counts = token_counts.copy()
     counts[list(special_token_ids)] = 0

@@ -41,18 +41,7 @@ def plan_data(
     recipe: PretrainingRecipe,
     tokenizer: keras_hub.tokenizers.Tokenizer | None,
 ) -> Callable[[RunDirectory], None]:
-    """Checks the text of a run, and returns a function that prepares it.
-
-    Args:
-        recipe: `PretrainingRecipe`.
-        tokenizer: the tokenizer to use, or None if there is none yet.
-
-    Returns:
-        A function of the `RunDirectory` to write to.
-
-    Raises:
-        UserError: the text cannot be read.
-    """
+    """Checks the text of a run, and returns a function that prepares it."""
     if recipe.data_from is not None:
         packed = find_packed(recipe, tokenizer)
         return functools.partial(link_packed, packed)
@@ -61,11 +50,7 @@ def plan_data(
 
 
 def open_corpora(recipe: PretrainingRecipe) -> tuple[Corpus, Corpus]:
-    """Returns the training and the held-out corpus, both checked.
-
-    Raises:
-        UserError: one of them cannot be read.
-    """
+    """Returns the training and the held-out corpus, both checked."""
     corpus = open_corpus(recipe.corpus, recipe.data_dir)
     corpus.check()
     if recipe.validation is None:
@@ -109,16 +94,7 @@ def prepare_data(
 
 @dataclasses.dataclass(frozen=True)
 class PretrainingData:
-    """Everything that a run reads, tokenized and packed.
-
-    Args:
-        recipe: `PretrainingRecipe`.
-        family: the classes of the model's family.
-        tokenizer: the model's tokenizer.
-        objective: what the model predicts in the rows.
-        train: int32 array of shape `(rows, sequence_length)`.
-        held_out: int32 array, likewise.
-    """
+    """Everything that a run reads, tokenized and packed."""
 
     recipe: PretrainingRecipe
     family: Family | DecoderFamily
@@ -131,11 +107,7 @@ class PretrainingData:
     def open(
         cls, recipe: PretrainingRecipe, run: RunDirectory
     ) -> "PretrainingData":
-        """Opens the files of `prepare_data`, without reading the corpora.
-
-        Raises:
-            UserError: a file has changed since.
-        """
+        """Opens the files of `prepare_data`, without reading the corpora."""
         for path in (run.tokenizer, run.data):
             check_unchanged(path, "--run-dir")
         tokenizer = load_tokenizer(run.tokenizer)

@@ -24,16 +24,7 @@ def find_packed(
     recipe: PretrainingRecipe,
     tokenizer: keras_hub.tokenizers.Tokenizer | None,
 ) -> RunDirectory:
-    """Returns the run directory that `--data-from` names, checked.
-
-    Args:
-        recipe: `PretrainingRecipe` with `data_from`.
-        tokenizer: the tokenizer that the text must be tokenized with, or None
-            for that run's tokenizer.
-
-    Raises:
-        UserError: the run has no packed text, or that of another recipe.
-    """
+    """Returns the run directory that `--data-from` names, checked."""
     packed = RunDirectory(recipe.data_from)
     other = packed.read_recipe("--data-from")
     if not packed.has_data:

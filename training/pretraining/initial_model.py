@@ -18,13 +18,7 @@ _SIZES = ("num_layers", "num_heads", "hidden_dim", "intermediate_dim")
 
 @dataclasses.dataclass(frozen=True)
 class InitialModel:
-    """A language model, plain or with memory, and its tokenizer.
-
-    Args:
-        task: masked-LM or causal task of keras-hub or `keras_pkm.models`.
-        family: The classes of its family.
-        tokenizer: The tokenizer that it was trained with.
-    """
+    """A language model, plain or with memory, and its tokenizer."""
 
     task: keras_hub.models.Task
     family: Family | DecoderFamily
@@ -37,14 +31,7 @@ class InitialModel:
 
 
 def load_initial_model(path: str | None) -> InitialModel | None:
-    """Loads a run's last model, a preset, or a directory of transformers.
-
-    Args:
-        path: its directory or name, or None.
-
-    Raises:
-        UserError: `path` is none of these.
-    """
+    """Loads a run's last model, a preset, or a directory of transformers."""
     if path is None:
         return None
     return InitialModel(
@@ -59,9 +46,6 @@ def recipe_of_initial_model(
 
     If the model has memory, its sizes are taken over, too. There is no plain
     stage then: the initial model replaces it.
-
-    Raises:
-        UserError: the model cannot take inputs that long.
     """
     if initial is None:
         return recipe

@@ -22,15 +22,7 @@ from training.pretraining.stages import plan_stages
 
 
 def read_rows(path: pathlib.Path, *key: str) -> list[dict[str, str]]:
-    """Returns the rows of a log in order; of equal rows, only the last.
-
-    Args:
-        path: A CSV file, which may be missing.
-        *key: The columns, with whole numbers, that identify equal rows.
-
-    Raises:
-        UserError: the file is damaged.
-    """
+    """Returns the rows of a log in order; of equal rows, only the last."""
     if not path.exists():
         return []
     check_unchanged(path, "--runs")
@@ -68,18 +60,7 @@ def _read_points(path, key, column):
 
 
 def read_curves(path: str) -> dict[str, dict[str, list]]:
-    """Returns the perplexities of each stage of a run while it trained.
-
-    Args:
-        path: The run's directory.
-
-    Returns:
-        For each stage's name, a dict of `"training"` and `"held_out"`: lists of
-        pairs of a step and a perplexity.
-
-    Raises:
-        UserError: it is not a pretraining run.
-    """
+    """Returns the perplexities of each stage of a run while it trained."""
     run, recipe = _open_run(path)
     curves = {}
     for stage in plan_stages(recipe):
@@ -101,9 +82,6 @@ def read_curves_of_runs(paths: Iterable[str]) -> dict[str, dict[str, list]]:
 
     Runs are named by their directories, or by their whole paths if two
     directories have the same name. Each run is read once.
-
-    Raises:
-        UserError: one of them is not a pretraining run.
     """
     paths = list(dict.fromkeys(paths))
     names = [pathlib.Path(path).name for path in paths]
@@ -117,19 +95,7 @@ def read_curves_of_runs(paths: Iterable[str]) -> dict[str, dict[str, list]]:
 
 
 def read_staleness(path: str) -> dict[int, dict[int, dict[int, float]]]:
-    """Returns when slots were last read, in a run with memory.
-
-    Args:
-        path: The run's directory.
-
-    Returns:
-        For each layer and each step of a measurement, the shares of slots by
-        the last step, up to that one, at which they were a head's best slot.
-        `NEVER` stands for slots that never were.
-
-    Raises:
-        UserError: it is not a pretraining run.
-    """
+    """Returns when slots were last read, in a run with memory."""
     run, recipe = _open_run(path)
     directory = run.stage_logs(plan_stages(recipe)[-1].label).slots
     check_unchanged(directory, "--model")

@@ -22,11 +22,7 @@ def complete_recipe(
     strategy: tf.distribute.Strategy,
     initial: InitialModel | None,
 ) -> PretrainingRecipe:
-    """Returns the recipe with fields that depend on model and machine set.
-
-    Raises:
-        UserError: the recipe cannot be carried out.
-    """
+    """Returns the recipe with fields that depend on model and machine set."""
     recipe = recipe_of_initial_model(recipe, initial)
     objective = family_named(recipe.backbone).objective
     if recipe.objective not in (None, objective):
@@ -50,11 +46,7 @@ def complete_recipe(
 def prepare_run(
     recipe: PretrainingRecipe, run: RunDirectory, initial: InitialModel | None
 ) -> None:
-    """Checks everything that can be checked, then writes the training data.
-
-    Raises:
-        UserError: the recipe cannot be carried out; nothing is written then.
-    """
+    """Checks everything that can be checked, then writes the training data."""
     tokenizer = choose_tokenizer(recipe, initial)
     run.check(recipe)
     write_data = None if run.has_data else plan_data(recipe, tokenizer)
@@ -77,11 +69,7 @@ def prepare_run(
 def choose_tokenizer(
     recipe: PretrainingRecipe, initial: InitialModel | None
 ) -> keras_hub.tokenizers.Tokenizer | None:
-    """Returns the tokenizer to use, or None if one will be trained.
-
-    Raises:
-        UserError: the vocabulary does not fit the initial model.
-    """
+    """Returns the tokenizer to use, or None if one will be trained."""
     if recipe.vocabulary is None:
         return initial and initial.tokenizer
     tokenizer = family_named(recipe.backbone).load_tokenizer(recipe.vocabulary)

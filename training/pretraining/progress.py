@@ -11,16 +11,14 @@ class StageProgress(Progress):
 
     It is created when a stage begins; only the callbacks of
     `training.pretraining.stage_callbacks` change it.
-
-    Attributes:
-        finished: The figures of the stages before.
-        perplexity_before: The held-out perplexity before the first step, if the
-            stage starts from another model.
-        lowest: The lowest held-out perplexity so far.
-        figures: The stage's figures at the last evaluation.
     """
 
+    # The figures of the stages before.
     finished: list[dict] = dataclasses.field(default_factory=list)
+    # The held-out perplexity before the first step, if the stage starts from
+    # another model.
     perplexity_before: float | None = None
+    # The lowest held-out perplexity so far.
     lowest: float = float("inf")
+    # The stage's figures at the last evaluation.
     figures: dict = dataclasses.field(default_factory=dict)

@@ -259,11 +259,7 @@ RECIPES = {
 
 
 def parse_recipe(args: list[str] | None) -> PretrainingRecipe:
-    """Returns the named recipe with the changes that other flags make.
-
-    Args:
-        args: The command line, or `None` for this process's own.
-    """
+    """Returns the named recipe with the changes that other flags make."""
     name = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     name.add_argument("--recipe", choices=RECIPES, default="laptop")
     known, _ = name.parse_known_args(args)

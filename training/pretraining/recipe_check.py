@@ -12,15 +12,7 @@ from training.pretraining.recipe import PretrainingRecipe
 
 
 def check_recipe(recipe: PretrainingRecipe, replicas: int = 1) -> None:
-    """Checks the numbers of a recipe.
-
-    Args:
-        recipe: `PretrainingRecipe`.
-        replicas: int. The number of devices that share a batch.
-
-    Raises:
-        UserError: one of them is out of range, or they do not fit together.
-    """
+    """Checks the numbers of a recipe."""
     check_numbers(
         recipe,
         steps=1,

@@ -41,15 +41,7 @@ def build_model(
     stage: Stage,
     start: keras_hub.models.Task | None,
 ) -> keras_hub.models.Task:
-    """Builds a stage's model with initial weights, not those of `start`.
-
-    Args:
-        recipe: `PretrainingRecipe`.
-        data: `PretrainingData`.
-        strategy: `tf.distribute.Strategy`.
-        stage: `Stage`.
-        start: The model whose weights it will get later, or None.
-    """
+    """Builds a stage's model with initial weights, not those of `start`."""
     # Initial weights must not depend on earlier random numbers.
     keras.utils.set_random_seed(recipe.seed)
     memory = recipe.memory_config()
@@ -132,26 +124,7 @@ def train_stage(
     run: RunDirectory,
     writes: bool = True,
 ) -> Evaluation:
-    """Trains a compiled model to the end of a stage.
-
-    Args:
-        model: The compiled model.
-        evaluator: The `LanguageModelEvaluator` of this model.
-        data: `PretrainingData`.
-        stage: `Stage`.
-        checkpoint: `TrainingCheckpoint` with a `StageProgress`;
-            `checkpoint.step` steps are done.
-        signals: `Signals` that may end it early, after a step.
-        run: The directory of presets and logs.
-        writes: Whether this process writes presets and logs.
-
-    Returns:
-        The `Evaluation` of the trained model on the held-out text.
-
-    Raises:
-        Interrupted: a signal has come; a checkpoint is written.
-        RunError: too many steps in a row were skipped.
-    """
+    """Trains a compiled model to the end of a stage."""
     recipe = data.recipe
     logs = run.stage_logs(stage.label)
     held_out = EvaluateHeldOut(

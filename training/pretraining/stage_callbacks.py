@@ -18,11 +18,6 @@ class EvaluateHeldOut(keras.callbacks.Callback):
     The perplexity goes into the logs as `val_perplexity`. All figures go into
     the state of the checkpoint, from which the results are made.
 
-    Args:
-        checkpoint: `TrainingCheckpoint` whose `state` is a `StageProgress`.
-        evaluate: Function that returns an `Evaluation`.
-        tokens_per_step: Number of tokens of a step.
-
     Attributes:
         evaluation: The last `Evaluation`, or `None` before the first.
     """
@@ -60,14 +55,7 @@ class EvaluateHeldOut(keras.callbacks.Callback):
 
 
 class SavePresets(keras.callbacks.Callback):
-    """Saves the model at each evaluation: the last model and the best so far.
-
-    Args:
-        checkpoint: `TrainingCheckpoint` whose `state` is a `StageProgress`.
-        preprocessor: The preprocessor that is saved with the model.
-        last: The directory of the last model.
-        best: The directory of the best model, or `None` to save only the last.
-    """
+    """Saves the model at each evaluation: the last one and the best so far."""
 
     def __init__(
         self,

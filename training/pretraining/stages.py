@@ -7,25 +7,19 @@ from training.pretraining.recipe import PretrainingRecipe
 
 @dataclasses.dataclass(frozen=True)
 class Stage:
-    """One stage of pretraining: its block, its number of steps, its names.
+    """One stage of pretraining: its block, its number of steps, its names."""
 
-    Attributes:
-        number: 0 for a stage with random initial weights, 1 for a stage that
-            starts from another model. They have different orders of rows and
-            different masks.
-        label: The name of its files.
-        name: Its name in tables.
-        block: The block of the layers with memory, `"ffn"` for a plain model.
-        steps: Its number of steps.
-        evaluate_every: Number of steps between two evaluations; a divisor of
-            `steps`.
-    """
-
+    # 0 for a stage with random initial weights, 1 for a stage that starts from
+    # another model. They have different orders of rows and different masks.
     number: int
+    # The name of its files.
     label: str
+    # Its name in tables.
     name: str
+    # The block of the layers with memory, `"ffn"` for a plain model.
     block: str
     steps: int
+    # Number of steps between two evaluations; a divisor of `steps`.
     evaluate_every: int
 
     @property

@@ -40,19 +40,7 @@ def train(
     start: keras_hub.models.Task | None,
     signals: Signals,
 ) -> dict:
-    """Trains the stages that are not yet done, and writes the results.
-
-    Args:
-        recipe: `PretrainingRecipe`.
-        run: The run's directory, which contains the data.
-        data: `PretrainingData`.
-        strategy: `tf.distribute.Strategy`.
-        start: The model to start from, or None.
-        signals: `Signals` that may end it early.
-
-    Returns:
-        The results, serializable as JSON.
-    """
+    """Trains the stages that are not yet done, and writes the results."""
     unigram = data.unigram_perplexity()
     unknown = data.unknown_share()
     print(

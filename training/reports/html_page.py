@@ -28,12 +28,7 @@ figure { margin: 0; }
 
 
 def make_page(title: str, sections: list[tuple[str, list[str]]]) -> str:
-    """Returns a page.
-
-    Args:
-        title: Its title.
-        sections: Headings and the HTML parts beneath each.
-    """
+    """Returns a page."""
     body = "\n".join(
         f"<section>\n<h2>{html.escape(heading)}</h2>\n"
         + "\n".join(parts)
@@ -76,13 +71,7 @@ def picture(figure: Figure, caption: str) -> str:
 
 
 def table(header: list[str], rows: list[list[str]], paper: int = 0) -> str:
-    """Returns a table of plain text.
-
-    Args:
-        header: The names of the columns.
-        rows: The cells of each row.
-        paper: The number of rows at the end that are the paper's.
-    """
+    """Returns a table of plain text."""
     return _table(
         header,
         [[html.escape(str(cell)) for cell in row] for row in rows],
@@ -91,11 +80,7 @@ def table(header: list[str], rows: list[list[str]], paper: int = 0) -> str:
 
 
 def readers_table(readers: list[SlotReaders]) -> str:
-    """Returns the table of slots and the tokens that read them.
-
-    Args:
-        readers: list of `training.measuring.slot_tokens.SlotReaders`.
-    """
+    """Returns the table of slots and the tokens that read them."""
     rows = []
     for reader in readers:
         tokens = "<br>".join(

@@ -22,11 +22,7 @@ Curves = dict[str, Iterable[tuple[float, float]]]
 
 
 def plot_recall(curves: Curves) -> Figure:
-    """Draws the share of facts that models know during training.
-
-    Args:
-        curves: Pairs of seconds and recall, from 0 to 1, by the model's name.
-    """
+    """Draws the share of facts that models know during training."""
     figure, axes = _figure("seconds of training", "facts known")
     _draw(axes, curves)
     axes.set_xlim(left=0)
@@ -37,12 +33,7 @@ def plot_recall(curves: Curves) -> Figure:
 
 
 def plot_capacity(curves: Curves) -> Figure:
-    """Draws the bits that models know, by the number of facts.
-
-    Args:
-        curves: Pairs of a number of facts and of the bits known, by the model's
-            name.
-    """
+    """Draws the bits that models know, by the number of facts."""
     figure, axes = _figure("facts", "bits known")
     # Both axes are linear: models that know all facts are then on one line.
     _draw(axes, curves)
@@ -55,13 +46,7 @@ def plot_capacity(curves: Curves) -> Figure:
 
 
 def plot_forgetting(curves: Curves, of: str = "facts") -> Figure:
-    """Draws what models learn and keep with several teaching methods.
-
-    Args:
-        curves: By the method's name, a pair for each of its learning rates: the
-            shares that were kept and learned.
-        of: The material, `"facts"` or `"text"`.
-    """
+    """Draws what models learn and keep with several teaching methods."""
     names = {
         "facts": ("old facts kept", "new facts known"),
         "text": ("old text: perplexity before / after", "new text: learned"),

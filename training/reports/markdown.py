@@ -10,12 +10,7 @@ from tabulate import tabulate
 
 
 def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Returns a Markdown table; the first column is left-aligned.
-
-    Args:
-        header: The names of the columns.
-        rows: The cells of each row, as text.
-    """
+    """Returns a Markdown table; the first column is left-aligned."""
     return tabulate(
         rows,
         header,

@@ -24,30 +24,27 @@ _KEPT_COUNTS = 200
 
 @dataclasses.dataclass(frozen=True)
 class MemoryReport:
-    """The findings about a model's memories.
+    """The findings about a model's memories."""
 
-    Attributes:
-        model: The name of the model.
-        data: The name of the text.
-        reads: The reads on the text.
-        readers: The most read slots and the tokens that read them, by the
-            number of the layer.
-        ablations: From `training.analysis.ablate.measure_ablations`.
-        staleness: From `training.pretraining.logs.read_staleness`.
-        curves: From `training.pretraining.logs.read_curves_of_runs`.
-        classes: From `training.measuring.class_reads.compare_classes`, by the
-            name of the model.
-        class_names: The names of the two classes, that of label 0 first.
-    """
-
+    # The name of the model.
     model: str
+    # The name of the text.
     data: str
+    # The reads on the text.
     reads: TextReads
+    # The most read slots and the tokens that read them, by the number of the
+    # layer.
     readers: dict[int, list[SlotReaders]]
+    # From `training.analysis.ablate.measure_ablations`.
     ablations: dict[str, dict[str, float]]
+    # From `training.pretraining.logs.read_staleness`.
     staleness: dict[int, dict[int, dict[int, float]]]
+    # From `training.pretraining.logs.read_curves_of_runs`.
     curves: dict[str, dict[str, list]]
+    # From `training.measuring.class_reads.compare_classes`, by the name of the
+    # model.
     classes: dict[str, dict[int, dict[str, float]]]
+    # The names of the two classes, that of label 0 first.
     class_names: tuple[str, str] | None = None
 
     def numbers(self) -> dict:

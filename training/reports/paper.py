@@ -80,18 +80,7 @@ def paper_memory_usage() -> dict[str, dict[int, tuple[str, str, str]]]:
 
 
 def paper_figures(task: str, family: str, frozen: bool) -> dict:
-    """Returns the paper's figures of a task, in percent.
-
-    Args:
-        task: The value of `--task`.
-        family: `"distilbert"` for the paper's DistilBERT, or any other for its
-            BERT.
-        frozen: Whether to include the figures of frozen memories.
-
-    Returns:
-        For each of the paper's models a dict with `"table"`, the number of the
-        table, and `"figures"`, the figures that the paper has, by our names.
-    """
+    """Returns the paper's figures of a task, in percent."""
     column = list(_TASKS).index(task)
     result = {}
     for number, rows, is_distilbert in _TABLES:

@@ -106,13 +106,7 @@ def plot_coverage(memories: dict[int, MemoryReads]) -> Figure:
 
 
 def plot_staleness(histograms: dict[int, dict]) -> Figure:
-    """Draws when slots were last a head's best slot (figure 2).
-
-    Args:
-        histograms: For each layer and each step of a measurement, the shares of
-            slots by the last step at which they were read; `NEVER` for slots
-            that never were.
-    """
+    """Draws when slots were last a head's best slot (figure 2)."""
     figure = Figure(
         figsize=(3.6 * len(histograms) + 1.4, 3.9), layout="constrained"
     )
@@ -149,12 +143,7 @@ def plot_staleness(histograms: dict[int, dict]) -> Figure:
 
 
 def plot_curves(runs: dict[str, dict]) -> Figure:
-    """Draws the perplexities of several runs while they trained (figure 3).
-
-    Args:
-        runs: For each name, a dict of `"training"` and `"held_out"`: lists of
-            pairs of a step and a perplexity.
-    """
+    """Draws the perplexities of several runs while they trained (figure 3)."""
     figure, axes = _figure("Training", "steps", "perplexity")
     styles = cycle(product(_MARKERS, COLOURS))
     for (marker, colour), (name, curves) in zip(styles, runs.items()):
@@ -182,12 +171,7 @@ def plot_curves(runs: dict[str, dict]) -> Figure:
 
 
 def plot_classes(classes: dict[str, dict]) -> Figure:
-    """Draws how differently two classes read, by model (figure 4).
-
-    Args:
-        classes: The figures of `keras_pkm.metrics.ClassMemoryUsage`, by the
-            model's name and the layer's number.
-    """
+    """Draws how differently two classes read, by model (figure 4)."""
     figure = Figure(figsize=_SIZE, layout="constrained")
     for axes, name, title in zip(
         figure.subplots(1, 2),

@@ -17,9 +17,6 @@ class ComparisonDirectory(JobDirectory):
     - `fine-tuned/`: the fine-tuning runs;
     - `logs/`: what each command printed;
     - `report.html`, `report.md`, `report.json` and the plots.
-
-    Args:
-        root: path of the directory.
     """
 
     def __init__(self, root: pathlib.Path):
@@ -42,10 +39,5 @@ class ComparisonDirectory(JobDirectory):
         return RunDirectory(self.root / "fine-tuned" / f"{key}-{task}-{kind}")
 
     def plot(self, name: str, kind: str) -> pathlib.Path:
-        """Returns the file of a plot.
-
-        Args:
-            name: What it shows.
-            kind: `"png"` or `"svg"`.
-        """
+        """Returns the file of a plot."""
         return self.root / f"{name}.{kind}"

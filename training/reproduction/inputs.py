@@ -11,11 +11,7 @@ from training.text.corpus import open_corpus
 
 
 def check_inputs(recipe: ReproductionRecipe) -> None:
-    """Checks the data of all commands that have not yet ended.
-
-    Raises:
-        UserError: some of it cannot be had.
-    """
+    """Checks the data of all commands that have not yet ended."""
     left = {job.name for job in plan_jobs(recipe) if not job.is_done}
     first = ComparisonDirectory(recipe.out).pretraining(0, "a")
     if not first.has_data:

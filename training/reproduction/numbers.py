@@ -14,12 +14,7 @@ from training.reproduction.recipe import ReproductionRecipe
 
 
 def collect_figures(recipe: ReproductionRecipe) -> dict:
-    """Reads what all commands have left.
-
-    Returns:
-        A dict as JSON takes it, with `"models"`, `"orderings"` and
-        `"fine_tuning"`.
-    """
+    """Reads what all commands have left."""
     paper = recipe.compared
     models = {
         key: {
@@ -124,12 +119,7 @@ def _perplexity_ordering(recipe, lower, higher):
 
 
 def judge_order(differences: list[Difference]) -> str:
-    """Says whether an order of perplexities was seen, with every seed.
-
-    Args:
-        differences: Of each seed, by how much the perplexity that should be the
-            higher one is higher.
-    """
+    """Says whether an order of perplexities was seen, with every seed."""
     seen = [found.low > 0 for found in differences]
     reversed_ = [found.high < 0 for found in differences]
     if all(seen):
@@ -144,20 +134,7 @@ def judge_order(differences: list[Difference]) -> str:
 def order_models(
     kind: str, name: str, models: dict, higher: str, lower: str
 ) -> dict:
-    """Returns by how much one model's figure is higher than another's.
-
-    Args:
-        kind: `"use"`, of the slots of the lower memory layer, or `"first"`,
-            the logarithm of the perplexity when the memory was just added.
-        name: What tables call it.
-        models: The models' figures, `"models"` of `collect_figures`.
-        higher: The key of the model that the paper has higher.
-        lower: The key of the other one.
-
-    Returns:
-        The differences, of each seed that both have, and whether all are as
-        the paper's.
-    """
+    """Returns by how much one model's figure is higher than another's."""
     differences = [
         _COMPARED[kind](first) - _COMPARED[kind](second)
         for first, second in zip(

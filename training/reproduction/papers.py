@@ -6,24 +6,20 @@ from typing import Literal
 
 @dataclasses.dataclass(frozen=True)
 class ComparedModel:
-    """One of a paper's models.
+    """One of a paper's models."""
 
-    Attributes:
-        title: What tables call it.
-        block: Its layers with memory, `"ffn"` without any.
-        goes_on: Whether it starts from the plain model ("+Init"), and so sees
-            as much text once more.
-        fresh_feed_forward: Whether the feed-forward networks beside the
-            memories start anew.
-        in_table: Its title in the tables of Kim and Jung, if it is in them.
-        flags: Flags of `training/pretrain.py` that make it differ.
-    """
-
+    # What tables call it.
     title: str
+    # Its layers with memory, `"ffn"` without any.
     block: Literal["ffn", "pkm", "resm"]
+    # Whether it starts from the plain model ("+Init"), and so sees as much text
+    # once more.
     goes_on: bool
+    # Whether the feed-forward networks beside the memories start anew.
     fresh_feed_forward: bool = False
+    # Its title in the tables of Kim and Jung, if it is in them.
     in_table: str | None = None
+    # Flags of `training/pretrain.py` that make it differ.
     flags: str = ""
 
     @property
@@ -51,22 +47,19 @@ _KIM_JUNG = {
 
 @dataclasses.dataclass(frozen=True)
 class Scale:
-    """A size at which to repeat the comparison.
+    """A size at which to repeat the comparison."""
 
-    Attributes:
-        pretraining: Flags of `training/pretrain.py`.
-        steps: Of one stage.
-        measuring: Flags of `training/evaluate_mlm.py`.
-        fine_tuning: Flags of `training/finetune.py`.
-        tasks: To fine-tune on.
-        limits: The most training examples of a task, by its name.
-    """
-
+    # Flags of `training/pretrain.py`.
     pretraining: str
+    # Of one stage.
     steps: int
+    # Flags of `training/finetune.py`.
     fine_tuning: str
+    # To fine-tune on.
     tasks: tuple[str, ...]
+    # Flags of `training/evaluate_mlm.py`.
     measuring: str = ""
+    # The most training examples of a task, by its name.
     limits: dict[str, int] = dataclasses.field(default_factory=dict)
 
 
@@ -152,27 +145,24 @@ _LAMPLE_QUICK = Scale(
 
 @dataclasses.dataclass(frozen=True)
 class Paper:
-    """A paper's comparison.
+    """A paper's comparison."""
 
-    Attributes:
-        title: Its authors and year.
-        models: Its models, by the letters that stand for them.
-        scales: Sizes at which to repeat it, by name.
-        quick: The size that only shows that all commands work.
-        perplexity_order: Pairs of models. The paper finds a lower perplexity
-            for the first one of each pair.
-        usage_order: Pairs likewise, of which the first uses more of the lower
-            memory's slots (top-1).
-        first_order: Pairs likewise, of which the first has the higher
-            perplexity when its memory has just been added.
-    """
-
+    # Its authors and year.
     title: str
+    # Its models, by the letters that stand for them.
     models: dict[str, ComparedModel]
+    # Sizes at which to repeat it, by name.
     scales: dict[str, Scale]
+    # The size that only shows that all commands work.
     quick: Scale
+    # Pairs of models. The paper finds a lower perplexity for the first one of
+    # each pair.
     perplexity_order: tuple[tuple[str, str], ...]
+    # Pairs likewise, of which the first uses more of the lower memory's slots
+    # (top-1).
     usage_order: tuple[tuple[str, str], ...] = ()
+    # Pairs likewise, of which the first has the higher perplexity when its
+    # memory has just been added.
     first_order: tuple[tuple[str, str], ...] = ()
 
 

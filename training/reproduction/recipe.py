@@ -100,11 +100,7 @@ class ReproductionRecipe:
         return self.compared.models
 
     def check(self) -> None:
-        """Checks that the flags suit each other.
-
-        Raises:
-            UserError: one of them is out of range.
-        """
+        """Checks that the flags suit each other."""
         check_numbers(self, seeds=1, fine_tuning_seeds=1, steps=1, processes=1)
         scales = self.compared.scales
         if self.scale not in scales:

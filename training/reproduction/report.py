@@ -19,15 +19,7 @@ from training.reproduction.tables import make_tables
 
 
 def write_report(recipe: ReproductionRecipe, figures: dict) -> pathlib.Path:
-    """Writes `report.html`, `.md` and `.json` and the plots.
-
-    Args:
-        recipe: whose runs have all ended.
-        figures: those of `training.reproduction.numbers.collect_figures`.
-
-    Returns:
-        The path of the page.
-    """
+    """Writes `report.html`, `.md` and `.json` and the plots."""
     directory = ComparisonDirectory(recipe.out)
     drawn = _draw(recipe)
     for name, (figure, _) in drawn.items():

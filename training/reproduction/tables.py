@@ -11,27 +11,20 @@ from training.reports.paper import paper_masked_lm
 
 @dataclasses.dataclass(frozen=True)
 class Table:
-    """Text in cells.
+    """Text in cells."""
 
-    Attributes:
-        title: What it shows.
-        explanation: Of its columns.
-        header: The columns.
-        rows: The cells.
-    """
-
+    # What it shows.
     title: str
+    # Of its columns.
     explanation: str
+    # The columns.
     header: list[str]
+    # The cells.
     rows: list[list[str]]
 
 
 def make_tables(figures: dict) -> list[Table]:
-    """Returns the comparison's tables.
-
-    Args:
-        figures: those of `training.reproduction.numbers.collect_figures`.
-    """
+    """Returns the comparison's tables."""
     tables = [_table_2(figures), _orders(figures)]
     if figures["fine_tuning"]:
         tables.append(_tables_4_and_5(figures))

@@ -8,16 +8,13 @@ from keras_pkm.runs.user_error import UserError
 
 @dataclasses.dataclass(frozen=True)
 class BadRow:
-    """A row that cannot be used, and the reason.
+    """A row that cannot be used, and the reason."""
 
-    Attributes:
-        path: The file.
-        place: The position in the file, such as "line 7".
-        reason: The rule that the row breaks, and what was received.
-    """
-
+    # The file.
     path: pathlib.Path
+    # The position in the file, such as "line 7".
     place: str
+    # The rule that the row breaks, and what was received.
     reason: str
 
     def __str__(self):
@@ -25,22 +22,14 @@ class BadRow:
 
 
 class BadRows:
-    """Collects bad rows, or raises an error at the first.
-
-    Args:
-        skip: bool. Whether to skip bad rows, as with `--skip-bad-rows`.
-    """
+    """Collects bad rows, or raises an error at the first."""
 
     def __init__(self, skip: bool = False):
         self.skip = skip
         self.rows: list[BadRow] = []
 
     def add(self, path: pathlib.Path | str, place: str, reason: str) -> None:
-        """Adds a bad row.
-
-        Raises:
-            UserError: bad rows are not skipped.
-        """
+        """Adds a bad row."""
         row = BadRow(path, place, reason)
         if not self.skip:
             raise UserError(
@@ -50,12 +39,7 @@ class BadRows:
         self.rows.append(row)
 
     def nothing_left(self, path: pathlib.Path | str, what: str) -> UserError:
-        """Returns the error for a file without any usable row.
-
-        Args:
-            path: The file.
-            what: The kind of rows that it must have, such as "questions".
-        """
+        """Returns the error for a file without any usable row."""
         of_this_file = [row for row in self.rows if str(row.path) == str(path)]
         if not of_this_file:
             return UserError(f"{path} must contain {what}, but has none")

@@ -22,36 +22,32 @@ from training.text.tab_separated import why_columns
 
 @dataclasses.dataclass(frozen=True)
 class GlueTask:
-    """A task and how GLUE stores it.
+    """A task and how GLUE stores it."""
 
-    Attributes:
-        title: Its name in tables.
-        directory: The directory of its TSV files.
-        tfds: Its name in TensorFlow Datasets.
-        columns: The columns of texts, in the order in which a model reads them.
-        tfds_columns: The same in TensorFlow Datasets.
-        label: The column of the label.
-        labels: The values of the label, in the order of the class numbers.
-        classes: The names of the classes.
-        dev: The names of the dev sets, as suffixes of files and splits.
-        metric: `"accuracy"` or `"matthews_correlation"`.
-        header: The columns, if the files have no header.
-        has_own_quotes: Whether GLUE's own files have cells in quotes, with
-            doubled quotes within them. These are part of the text there, as in
-            TensorFlow Datasets.
-    """
-
+    # Its name in tables.
     title: str
+    # The directory of its TSV files.
     directory: str
+    # Its name in TensorFlow Datasets.
     tfds: str
+    # The columns of texts, in the order in which a model reads them.
     columns: tuple[str, ...]
+    # The same in TensorFlow Datasets.
     tfds_columns: tuple[str, ...]
+    # The column of the label.
     label: str
+    # The values of the label, in the order of the class numbers.
     labels: tuple[str, ...]
+    # The names of the classes.
     classes: tuple[str, ...]
+    # The names of the dev sets, as suffixes of files and splits.
     dev: tuple[str, ...] = ("",)
+    # `"accuracy"` or `"matthews_correlation"`.
     metric: str = "accuracy"
+    # The columns, if the files have no header.
     header: tuple[str, ...] | None = None
+    # Whether GLUE's own files have cells in quotes, with doubled quotes within
+    # them. These are part of the text there, as in TensorFlow Datasets.
     has_own_quotes: bool = False
 
 
@@ -115,14 +111,11 @@ GLUE = {
 
 @dataclasses.dataclass(frozen=True)
 class GlueExamples:
-    """Some examples of a task.
+    """Some examples of a task."""
 
-    Attributes:
-        texts: tuple of lists of str, one list for each column.
-        labels: int32 array, the class numbers.
-    """
-
+    # Tuple of lists of str, one list for each column.
     texts: tuple[list[str], ...]
+    # Int32 array, the class numbers.
     labels: np.ndarray
 
     def __len__(self):
@@ -143,21 +136,7 @@ class GlueExamples:
 def load_glue(
     task: GlueTask, source: str, data_dir: str | None, bad_rows: BadRows
 ) -> dict[str, GlueExamples]:
-    """Loads the training set and all dev sets of a task.
-
-    Args:
-        task: `GlueTask`.
-        source: `"tfds"`, or GLUE's directory, or the directory of the task.
-        data_dir: directory of prepared TensorFlow Datasets, or None to
-            download.
-        bad_rows: `BadRows` that collects rows that cannot be used.
-
-    Returns:
-        A dict with `"train"` and, for each dev set, `"dev"` plus its suffix.
-
-    Raises:
-        UserError: a file is missing or cannot be used.
-    """
+    """Loads the training set and all dev sets of a task."""
     if source == "tfds":
         return _load_tfds(task, data_dir, bad_rows)
     root = pathlib.Path(source)
@@ -180,10 +159,6 @@ def read_tsv(
     spreadsheet's or part of the text. QQP's own files cannot be told from a
     spreadsheet's by their cells. Their quotes are taken for text, unless all
     cells but numbers, those of the header too, are in quotes.
-
-    Raises:
-        UserError: the file cannot be read, or lacks a column or all rows; or it
-            cannot be told whether its quotes are a spreadsheet's.
     """
     try:
         data = path.read_bytes()
@@ -252,11 +227,7 @@ def read_tsv(
 
 
 def _has_spreadsheet_quotes(path, task, names, columns, lines) -> bool:
-    """Whether a spreadsheet put cells in quotes.
-
-    Raises:
-        UserError: it cannot be told, or a cell in quotes has line ends.
-    """
+    """Whether a spreadsheet put cells in quotes."""
     texts = [line.decode(errors="replace") for line in lines]
     if texts and not texts[-1]:
         texts = texts[:-1]  # what follows the last newline

@@ -13,34 +13,21 @@ _TFDS = "squad/v1.1"
 
 @dataclasses.dataclass(frozen=True)
 class SquadExample:
-    """A question about a paragraph.
+    """A question about a paragraph."""
 
-    Attributes:
-        id: The id of the question.
-        question: The question.
-        context: The paragraph.
-        answers: All right answers, which are parts of the paragraph.
-        answer_starts: The position of each in the paragraph, in characters.
-    """
-
+    # The id of the question.
     id: str
     question: str
+    # The paragraph.
     context: str
+    # All right answers, which are parts of the paragraph.
     answers: tuple[str, ...]
+    # The position of each in the paragraph, in characters.
     answer_starts: tuple[int, ...]
 
 
 def read_squad(path: pathlib.Path, bad_rows: BadRows) -> list[SquadExample]:
-    """Reads a file of SQuAD 1.1.
-
-    Args:
-        path: The JSON file.
-        bad_rows: `BadRows` that collects questions, and parts of the file, that
-            cannot be used.
-
-    Raises:
-        UserError: it cannot be read as SQuAD 1.1, or has no question.
-    """
+    """Reads a file of SQuAD 1.1."""
     path = pathlib.Path(path)
     examples = {}
     for place, entry, context in _read_entries(path, bad_rows):
@@ -179,21 +166,7 @@ def place_of(source: str, split: str) -> str:
 def load_squad(
     source: str, data_dir: str | None, bad_rows: BadRows
 ) -> dict[str, list[SquadExample]]:
-    """Loads SQuAD 1.1.
-
-    Args:
-        source: `"tfds"`, or a directory with `train-v1.1.json` and
-            `dev-v1.1.json`.
-        data_dir: directory of prepared TensorFlow Datasets, or None to
-            download.
-        bad_rows: `BadRows` that collects questions that cannot be used.
-
-    Returns:
-        A dict with `"train"` and `"dev"`.
-
-    Raises:
-        UserError: a file is missing or cannot be used.
-    """
+    """Loads SQuAD 1.1."""
     if source != "tfds":
         return {
             split: read_squad(place_of(source, split), bad_rows)

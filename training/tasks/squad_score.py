@@ -45,16 +45,7 @@ def f1(prediction: str, answer: str) -> float:
 def squad_score(
     predictions: Mapping[str, str], answers: Mapping[str, Sequence[str]]
 ) -> dict[str, float]:
-    """Scores predictions against the best of each question's answers.
-
-    Args:
-        predictions: The predicted text by question id. A missing one counts
-            as wrong.
-        answers: All right answers by question id.
-
-    Returns:
-        A dict with `"exact_match"` and `"f1"`, means in percent.
-    """
+    """Scores predictions against the best of each question's answers."""
     sums = {"exact_match": 0.0, "f1": 0.0}
     for question, right in answers.items():
         if question not in predictions:

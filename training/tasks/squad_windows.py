@@ -15,29 +15,26 @@ from training.tasks.squad import SquadExample
 
 @dataclasses.dataclass(frozen=True)
 class Windows:
-    """Windows of some questions, as arrays with one row each.
+    """Windows of some questions, as arrays with one row each."""
 
-    Attributes:
-        token_ids: int32 of shape `(windows, sequence_length)`.
-        segment_ids: int32, likewise.
-        padding_mask: int32, likewise, 1 at tokens.
-        starts: int32, likewise: the first character of each token of the
-            paragraph, -1 elsewhere.
-        ends: int32, likewise: the character after its last.
-        in_the_middle: bool, likewise: whether no other window of the question
-            has more context around the token.
-        examples: int32 of shape `(windows,)`: the question's number.
-        labels: int32 of shape `(windows, 2)`: first and last token of the
-            first answer; both 0 in windows that do not contain all of it.
-    """
-
+    # Int32 of shape `(windows, sequence_length)`.
     token_ids: np.ndarray
+    # Int32, likewise.
     segment_ids: np.ndarray
+    # Int32, likewise, 1 at tokens.
     padding_mask: np.ndarray
+    # Int32, likewise: the first character of each token of the paragraph, -1
+    # elsewhere.
     starts: np.ndarray
+    # Int32, likewise: the character after its last.
     ends: np.ndarray
+    # Bool, likewise: whether no other window of the question has more context
+    # around the token.
     in_the_middle: np.ndarray
+    # Int32 of shape `(windows,)`: the question's number.
     examples: np.ndarray
+    # Int32 of shape `(windows, 2)`: first and last token of the first answer;
+    # both 0 in windows that do not contain all of it.
     labels: np.ndarray
 
     def __len__(self):
@@ -79,21 +76,7 @@ def make_windows(
     bad_rows: BadRows,
     progress: bool = True,
 ) -> Windows:
-    """Lays out all questions with their paragraphs.
-
-    Args:
-        examples: The questions.
-        tokenizer: From `training.text.offset_tokenizer`.
-        special: The model's special tokens.
-        sizes: The windows' sizes.
-        path: The file of the questions, for errors.
-        bad_rows: `BadRows` that collects questions that are too long.
-        progress: Whether to show a progress bar.
-
-    Raises:
-        UserError: a question leaves no space for the paragraph and may not be
-            skipped, or no question is left.
-    """
+    """Lays out all questions with their paragraphs."""
     parts = []
     paragraphs = {}
     for number, example in enumerate(
@@ -177,15 +160,6 @@ def most_context(length: int, room: int, step: int) -> np.ndarray:
     All windows but the last have the same length. The best of them is one of
     the two whose middles enclose the token, so that there are three candidates
     for each token.
-
-    Args:
-        length: Number of tokens of the paragraph.
-        room: Number of paragraph tokens in a window.
-        step: Number of tokens between the starts of two windows, at most
-            `room`.
-
-    Returns:
-        int array of shape `(length,)`, the number of a window.
     """
     tokens = np.arange(length)
     last = num_windows(length, room, step) - 1
@@ -218,23 +192,7 @@ def best_answers(
     sizes: WindowSizes,
     best: int = 20,
 ) -> dict[str, list[dict]]:
-    """Finds the best answers of each question, over all its windows.
-
-    Args:
-        examples: The questions.
-        windows: Their windows.
-        start_logits: float of shape `(windows, sequence_length)`.
-        end_logits: float, likewise.
-        sizes: The windows' sizes.
-        best: The number of starts and ends of a window to combine, and of
-            answers to return.
-
-    Returns:
-        For each question's id, a list of dicts, best first, with `"text"`,
-        `"logit"` (the sum of both logits) and `"probability"` (among the
-        answers in the list). A question without a possible answer has one
-        empty text.
-    """
+    """Finds the best answers of each question, over all its windows."""
     found = [[] for _ in examples]
     for row, number in enumerate(windows.examples):
         starts = _best_places(

@@ -26,15 +26,7 @@ _MASK_RATE = 0.15
 
 
 def check_background(model: str, background: str | None) -> None:
-    """Checks that there is training text for the importance of slots.
-
-    Args:
-        model: The value of `--model`.
-        background: The value of `--background`, or `None`.
-
-    Raises:
-        UserError: there is no such text.
-    """
+    """Checks that there is training text for the importance of slots."""
     run = RunDirectory(model)
     has_data = run.is_pretraining_run and run.has_data
     if background is None and not (
@@ -61,18 +53,6 @@ def find_importance(
 
     It is counted on the text of `--background`, if there is one. Otherwise it
     is read from the run, or counted on the run's packed text.
-
-    Args:
-        model: The value of `--model`.
-        task: The language model.
-        family: The classes of its family.
-        tokenizer: Its tokenizer.
-        background: The value of `--background`, or `None`.
-        data_dir: Directory of prepared tfds data, or `None`.
-        batch_size: Number of sequences in a batch.
-
-    Raises:
-        UserError: there is no such text.
     """
     check_background(model, background)
     run = RunDirectory(model)
@@ -93,10 +73,6 @@ def choose_method(importance: SlotImportance, slots: int) -> Method:
     """Returns `"slots"` if a model's memories have enough slots to choose from.
 
     A slot that all batches of the background read is never chosen.
-
-    Args:
-        importance: The importance of the slots.
-        slots: The value of `--slots`.
     """
     for number, read_by in importance.document_frequencies.items():
         specific = int((read_by < importance.num_batches).sum())

@@ -28,19 +28,16 @@ _MEASURED_SEED = 10_000
 
 @dataclasses.dataclass(frozen=True)
 class Group:
-    """Material that is taught together.
+    """Material that is taught together."""
 
-    Attributes:
-        batches: Batches of features, labels and weights.
-        is_learned: Function of the model's evaluator that returns whether the
-            model knows all of the group.
-        pass_steps: Number of steps of one pass over the group.
-        check_every: Number of steps between two calls of `is_learned`.
-    """
-
+    # Batches of features, labels and weights.
     batches: Iterable[Any]
+    # Function of the model's evaluator that returns whether the model knows all
+    # of the group.
     is_learned: Callable[[LanguageModelEvaluator], bool]
+    # Number of steps of one pass over the group.
     pass_steps: int
+    # Number of steps between two calls of `is_learned`.
     check_every: int
 
 
@@ -51,44 +48,26 @@ class Material(Protocol):
         """Measures how well a model knows the material."""
 
     def groups(self, before: Evaluation) -> list[Group]:
-        """Returns the groups that are taught one after another.
-
-        Args:
-            before: The measurement before teaching.
-        """
+        """Returns the groups that are taught one after another."""
 
     def samples(self, batch_size: int, seed: int) -> tf.data.Dataset:
-        """Returns endless batches of random parts of the material.
-
-        Args:
-            batch_size: Number of facts, or of sequences, in a batch.
-            seed: Seed of their order.
-        """
+        """Returns endless batches of random parts of the material."""
 
     def figures(self, before: Evaluation, after: Evaluation) -> dict:
-        """Returns the figures of the change, serializable as JSON.
-
-        Args:
-            before: The measurement before teaching.
-            after: The measurement after teaching.
-        """
+        """Returns the figures of the change, serializable as JSON."""
 
 
 @dataclasses.dataclass(frozen=True)
 class FactMaterial:
-    """Facts, which are taught in groups.
-
-    Attributes:
-        facts: The facts.
-        batch_size: The number of facts in a batch.
-        group_size: The number of facts that are taught together before the next
-            ones; `None` to teach all of them together.
-        seed: Seed of the order of facts within a group.
-    """
+    """Facts, which are taught in groups."""
 
     facts: Facts
+    # The number of facts in a batch.
     batch_size: int
+    # The number of facts that are taught together before the next ones; `None`
+    # to teach all of them together.
     group_size: int | None
+    # Seed of the order of facts within a group.
     seed: int = 0
 
     def ask(self, evaluator: LanguageModelEvaluator) -> Evaluation:
@@ -137,19 +116,16 @@ class FactMaterial:
 
 @dataclasses.dataclass(frozen=True)
 class TextMaterial:
-    """A text, which is taught as a whole, with new masks at each step.
+    """A text, which is taught as a whole, with new masks at each step."""
 
-    Attributes:
-        text: The packed text.
-        batch_size: The number of sequences in a batch.
-        seed: Seed of the order and of the masks.
-        fall: The text counts as learned when its perplexity, with masks that
-            are not trained on, has fallen to this share.
-    """
-
+    # The packed text.
     text: PackedText
+    # The number of sequences in a batch.
     batch_size: int
+    # Seed of the order and of the masks.
     seed: int
+    # The text counts as learned when its perplexity, with masks that are not
+    # trained on, has fallen to this share.
     fall: float
 
     def ask(self, evaluator: LanguageModelEvaluator) -> Evaluation:

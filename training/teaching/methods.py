@@ -51,21 +51,6 @@ def make_teacher(
     """Returns a teacher for a language model.
 
     Do not call the task before: `"lora"` changes its layers.
-
-    Args:
-        task: The task.
-        method: The weights to train: the memory values that a batch reads
-            (`"values"`), or the most important of them (`"slots"`); all weights
-            (`"all"`), or all weights with old examples in each batch
-            (`"replay"`); the masked-LM head (`"head"`); the feed-forward
-            networks (`"ffn"`); or low-rank additions to attention's queries and
-            values (`"lora"`).
-        learning_rate: The learning rate of all trained weights.
-        rule: The update rule of memory values, if only these are trained.
-        slots: Number of slots of each memory that a batch may change, for
-            `"slots"`.
-        importance: The importance that chooses these slots.
-        replayed: Batches of old examples, for `"replay"`.
     """
     loss = keras.losses.SparseCategoricalCrossentropy(
         from_logits=True, reduction="mean_with_sample_weight"
@@ -94,11 +79,7 @@ def make_teacher(
 
 
 def check_memory(task: keras.Model, method: Method) -> None:
-    """Checks that a task has memory, if a method needs it.
-
-    Raises:
-        UserError: it has no memory.
-    """
+    """Checks that a task has memory, if a method needs it."""
     if method in OF_MEMORIES and not memories(task):
         raise UserError(
             f"--method {method} needs a model with a memory, received one "
@@ -107,14 +88,7 @@ def check_memory(task: keras.Model, method: Method) -> None:
 
 
 class _WeightTeacher:
-    """A teacher that trains any variables.
-
-    Args:
-        task: The task.
-        step: Function of features, labels and weights that takes a step.
-        replayed: Batches of old examples, one of which is added to each batch;
-            or `None`.
-    """
+    """A teacher that trains any variables."""
 
     def __init__(
         self,

@@ -28,17 +28,7 @@ def open_material(
     tokenizer: keras_hub.tokenizers.Tokenizer,
     longest: int,
 ) -> Iterator[tuple[Material, Material | None]]:
-    """Yields the material to teach, and the material to keep, if any.
-
-    Args:
-        recipe: `TeachingRecipe` with `facts` or `text`.
-        family: The classes of the model's family.
-        tokenizer: Its tokenizer.
-        longest: The maximum number of tokens that the model takes.
-
-    Raises:
-        UserError: a file cannot be read, or does not fit the model.
-    """
+    """Yields the material to teach, and the material to keep, if any."""
     with contextlib.ExitStack() as stack:
 
         def open_facts(path, flag):

@@ -121,11 +121,7 @@ class TeachingRecipe:
         return _MEMORY_RATES[method, self.rule]
 
     def check(self) -> None:
-        """Checks the flags.
-
-        Raises:
-            UserError: one of them is out of range, or they do not fit together.
-        """
+        """Checks the flags."""
         check_numbers(
             self,
             slots=1,

@@ -4,11 +4,7 @@ from training.reports.markdown import markdown_table
 
 
 def format_results(results: dict) -> str:
-    """Returns what was learned and forgotten as Markdown.
-
-    Args:
-        results: The results of `training.teaching.teach.teach`, and `"patch"`.
-    """
+    """Returns what was learned and forgotten as Markdown."""
     rows = []
     for name, title in (("new", "new"), ("old", "to keep")):
         if name in results:

@@ -27,29 +27,19 @@ from training.teaching.teach import teach
 
 @dataclasses.dataclass
 class TaughtModel:
-    """A taught task.
-
-    Attributes:
-        task: The task.
-        patch: The changes of its memories, or `None` if other weights have
-            changed, too.
-        figures: The figures of what it learned and forgot.
-        importance: The importance of its slots, if it was needed.
-    """
+    """A taught task."""
 
     task: keras_hub.models.Task
+    # The changes of its memories, or `None` if other weights have changed, too.
     patch: MemoryPatch | None
+    # The figures of what it learned and forgot.
     figures: dict = dataclasses.field(default_factory=dict)
+    # The importance of its slots, if it was needed.
     importance: SlotImportance | None = None
 
 
 def make_taught_run(recipe: TeachingRecipe) -> str:
-    """Carries out a recipe, and returns its results as Markdown.
-
-    Raises:
-        UserError: the recipe cannot be carried out; nothing is written then.
-        RunError: the run cannot be written.
-    """
+    """Carries out a recipe, and returns its results as Markdown."""
     recipe.check()
     task, family, tokenizer = load_language_model(recipe.model)
     patch_path = recipe.apply or recipe.revert

@@ -25,20 +25,7 @@ def teach(
     old: Material | None,
     steps: int | None,
 ) -> dict:
-    """Teaches a task group by group, each until it is known.
-
-    Args:
-        task: The task.
-        teacher: The teacher.
-        new: The material to teach.
-        old: The material to keep, which is only measured; or `None`.
-        steps: Maximum number of steps on a group; `None` for 200 passes over
-            it, but at least 1,000 steps.
-
-    Returns:
-        A dict of `"steps"`, the number of steps on each group, and the figures
-        of the material: `"new"` and, if there is any, `"old"`.
-    """
+    """Teaches a task group by group, each until it is known."""
     evaluator = LanguageModelEvaluator(task)
     asked = {"new": new} if old is None else {"new": new, "old": old}
     before = {name: each.ask(evaluator) for name, each in asked.items()}

@@ -42,15 +42,7 @@ def load_byte_pairs(
     path: str,
     kind: type[keras_hub.tokenizers.BytePairTokenizer],
 ) -> keras_hub.tokenizers.BytePairTokenizer:
-    """Reads a JSON file of tokens and their ids, and `merges.txt` beside it.
-
-    Args:
-        path: The JSON file.
-        kind: The class of the tokenizer, a key of `SPECIAL_TOKENS`.
-
-    Raises:
-        UserError: one of the files cannot be used.
-    """
+    """Reads a JSON file of tokens and their ids, and `merges.txt` beside it."""
     path = pathlib.Path(path)
     merges_path = path.with_name("merges.txt")
     try:
@@ -90,15 +82,6 @@ def train_byte_pairs(
     """Trains a byte-pair vocabulary that keeps case, as for RoBERTa and GPT-2.
 
     The documents are read once.
-
-    Args:
-        documents: iterable of str. The text to train on.
-        size: int. The number of tokens; fewer if the text has fewer.
-        kind: The class of the tokenizer, a key of `SPECIAL_TOKENS`.
-        progress: bool. Whether to show a progress bar. Defaults to `True`.
-
-    Raises:
-        UserError: `size` is too small for all bytes.
     """
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     special = [*_PADDING.get(kind, ()), *SPECIAL_TOKENS[kind]]

@@ -24,13 +24,6 @@ class Corpus:
 
     The documents are streamed: a corpus need not fit in memory. A newline in a
     document ends a paragraph, and thereby a sentence.
-
-    Args:
-        name: str. The name that the user gave.
-        documents: function without arguments that returns the documents, as
-            `str`.
-        check: function without arguments that raises `UserError` if the corpus
-            cannot be read. Call it once, before anything is written.
     """
 
     name: str
@@ -42,19 +35,7 @@ class Corpus:
 
 
 def open_corpus(spec: str, data_dir: str | None = None) -> Corpus:
-    """Returns the corpus that `spec` names.
-
-    Args:
-        spec: str. `"python-docs"` for the documentation that comes with Python;
-            `"tfds:NAME"` for the feature "text" of a TensorFlow Datasets data
-            set; otherwise text files or globs, separated by commas, in which a
-            blank line ends a document.
-        data_dir: str or None. The directory of prepared data for `"tfds:NAME"`.
-            Defaults to `None`: tfds's own directory.
-
-    Raises:
-        UserError: no file matches.
-    """
+    """Returns the corpus that `spec` names."""
     if spec == "python-docs":
         return Corpus(spec, python_documents)
     if spec.startswith(_TFDS_PREFIX):
@@ -79,18 +60,6 @@ def split_documents(
 
     The part of a document depends on its own text. So equal documents are in
     the same part, and no document changes sides when a corpus grows.
-
-    Args:
-        corpus: `Corpus`. The corpus to split.
-        held_out: float. The expected share of held-out documents, at least 0
-            and below 1.
-        seed: int. Another seed holds out other documents. Defaults to `0`.
-
-    Returns:
-        The training and the held-out corpus.
-
-    Raises:
-        UserError: `held_out` is not in [0, 1).
     """
     if not 0 <= held_out < 1:
         raise UserError(

@@ -34,12 +34,6 @@ def make_offset_tokenizer(
 
     Its `encode(text, add_special_tokens=False)` has `ids` and `offsets`: the
     first character of each token and the one after its last.
-
-    Args:
-        tokenizer: A WordPiece or byte-pair tokenizer of keras-hub.
-
-    Raises:
-        UserError: it is of another kind.
     """
     if isinstance(tokenizer, TransformersTokenizer):
         result = Tokenizer.from_str(tokenizer.library_tokenizer.to_str())

@@ -29,25 +29,6 @@ def tokenize_and_pack(
     """Writes the packed token ids of the documents to a file.
 
     The file is written whole or not at all: under another name, and then moved.
-
-    Args:
-        documents: iterable of str. A newline ends a sentence.
-        tokenizer: A keras-hub tokenizer of word pieces or byte pairs.
-        sequence_length: int. The length of a row.
-        path: The file: int32 rows, little-endian. An existing file is replaced.
-        progress_label: str or None. The label of the progress bar, and the name
-            of the documents in errors. Defaults to `"Tokens"`; with `None`
-            there is no bar.
-        limit: int or None. The maximum number of rows; no more documents are
-            read once it is reached. Defaults to `None`: all.
-        layout: The function that cuts tokens into rows. Defaults to
-            `sentence_rows`, for masked language models.
-
-    Returns:
-        The rows, as `open_packed` returns them.
-
-    Raises:
-        UserError: the documents have no token.
     """
     progress = tqdm(
         documents,
@@ -73,19 +54,7 @@ def tokenize_and_pack(
 def open_packed(
     path: pathlib.Path, sequence_length: int, vocabulary_size: int
 ) -> np.ndarray:
-    """Opens a file of `tokenize_and_pack`, and checks all of its ids.
-
-    Args:
-        path: The file.
-        sequence_length: The length of a row.
-        vocabulary_size: The number of tokens.
-
-    Returns:
-        A read-only memory map of shape `(rows, sequence_length)`, int32.
-
-    Raises:
-        UserError: the file does not contain such rows.
-    """
+    """Opens a file of `tokenize_and_pack`, and checks all of its ids."""
     try:
         size = path.stat().st_size
         if not size or size % (sequence_length * _DTYPE.itemsize):

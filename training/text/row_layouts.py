@@ -29,11 +29,6 @@ def sentence_rows(
 
     Sentences are packed by `pack_sentences`, and rows are filled up with
     padding.
-
-    Args:
-        documents: iterable of str. A newline ends a sentence.
-        tokenizer: A BERT, DistilBERT or RoBERTa tokenizer of keras-hub.
-        length: int. Number of ids of a row.
     """
     special = SpecialTokens.of(tokenizer)
     sentences = tokenize_sentences(documents, tokenizer)
@@ -52,11 +47,6 @@ def stream_rows(
     start token and the next `length` - 1 tokens of that stream. No token is
     lost; documents without tokens are dropped. The last row is filled up with
     end tokens.
-
-    Args:
-        documents: iterable of str.
-        tokenizer: A tokenizer with a start and an end token, such as GPT-2's.
-        length: int. Number of ids of a row, at least 2.
     """
     start, end = tokenizer.start_token_id, tokenizer.end_token_id
     tokens = itertools.chain.from_iterable(

@@ -17,20 +17,6 @@ def pack_sentences(
     where a document ends within it. A sentence that no longer fits starts the
     next sequence; one that is longer than a sequence is split. No token is
     lost; empty sentences and documents are dropped.
-
-    Args:
-        documents: iterable of documents, each an iterable of sentences, each
-            a sequence of token ids.
-        sequence_length: int. The maximum number of ids of a sequence, at least
-            3.
-        start_id: int. The id of `[CLS]`.
-        end_id: int. The id of `[SEP]`.
-
-    Yields:
-        Sequences of 3 to `sequence_length` ids.
-
-    Raises:
-        ValueError: `sequence_length` is too small for a token.
     """
     room = sequence_length - 2
     if room < 1:

@@ -17,14 +17,6 @@ def split_lines(data: bytes, path: pathlib.Path) -> list[bytes]:
 
     A byte order mark is dropped. UTF-16 with such a mark, a spreadsheet's
     "Unicode text", is converted. Only `\n` and `\r\n` end a line.
-
-    Args:
-        data: The content of the file.
-        path: The file, for errors.
-
-    Raises:
-        UserError: the file is damaged UTF-16, or UTF-16 without a mark, or its
-            lines end as on old Macs.
     """
     if data.startswith(_UTF16):
         try:
@@ -68,17 +60,7 @@ def why_columns(line: str, columns: int) -> str:
 
 
 def find_broken_cell(lines: Sequence[str], columns: int) -> int | None:
-    """Finds a cell in quotes that contains tabs or line ends.
-
-    Args:
-        lines: The lines of a table.
-        columns: The number of columns.
-
-    Returns:
-        The place in `lines` of the first line that has the right number of
-        columns only if a cell in quotes may contain tabs or go on in the next
-        lines; `None` if there is none.
-    """
+    """Finds a cell in quotes that contains tabs or line ends."""
     is_right = [line.count("\t") + 1 == columns for line in lines]
     if all(is_right):
         return None
@@ -135,13 +117,6 @@ def has_spreadsheet_quotes(
     - if cells are in quotes for none of these reasons, the quotes are text;
     - everything else cannot be told: a few cells with commas are in quotes, a
       whole column is, or some cells follow the rule and others do not.
-
-    Args:
-        header: The cells of the header; none if there is no header.
-        rows: The cells of all other rows.
-
-    Returns:
-        Whether the quotes are a spreadsheet's; `None` if it cannot be told.
     """
     cells = {cell for row in (header, *rows) for cell in row}
     quoted = {cell for cell in cells if '"' in cell}

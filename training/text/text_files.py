@@ -24,14 +24,7 @@ _DOCUMENT_LENGTH = 2**20
 
 
 def find_text_files(spec: str) -> tuple[str, ...]:
-    """Returns the files that match a list of names and globs.
-
-    Args:
-        spec: str. Files or globs (`**` included), separated by commas.
-
-    Raises:
-        UserError: a glob matches no file, or the list is empty.
-    """
+    """Returns the files that match a list of names and globs."""
     if os.path.isfile(spec):  # a comma in its name
         return (spec,)
     files = []
@@ -57,12 +50,7 @@ def find_text_files(spec: str) -> tuple[str, ...]:
 
 
 def check_text_files(paths: Sequence[str]) -> None:
-    """Reads all files once, and logs a warning about bytes that are not text.
-
-    Raises:
-        UserError: a file is missing, not a regular file, unreadable or without
-            text; or more than 1 % of its bytes are invalid UTF-8 or NUL.
-    """
+    """Reads all files once; logs a warning about bytes that are not text."""
     places = []
     total = 0
     for path in paths:

@@ -10,20 +10,7 @@ from keras_pkm.runs.user_error import UserError
 def load_tfds(
     name: str, split: str, data_dir: str | None, what: str, in_order: bool
 ) -> tf.data.Dataset:
-    """Loads a split of a data set.
-
-    Args:
-        name: str. The name for `tfds.load`: `name` or `name/config`.
-        split: str. The split, such as `"train"`.
-        data_dir: str or None. The directory of the prepared data set, in which
-            case nothing is downloaded. With `None` it is in tfds's own
-            directory, and is downloaded if it is missing.
-        what: str. The name of the data set in errors.
-        in_order: bool. Whether to read one file after another.
-
-    Raises:
-        UserError: the package or the data set is missing.
-    """
+    """Loads a split of a data set."""
     try:
         import tensorflow_datasets as tfds
     except ImportError as error:
@@ -55,12 +42,6 @@ def load_tfds(
 def read_tfds_examples(
     name: str, split: str, data_dir: str | None
 ) -> Iterator[dict]:
-    """Yields the examples of a split, in the order in which they are stored.
-
-    Args: see `load_tfds`.
-
-    Raises:
-        UserError: the package or the data set is missing.
-    """
+    """Yields the examples of a split, in the order in which they are stored."""
     dataset = load_tfds(name, split, data_dir, f"'{name}'", in_order=True)
     yield from dataset.as_numpy_iterator()

@@ -9,27 +9,12 @@ from training.text.tfds_examples import load_tfds
 
 
 def check_tfds(name: str, data_dir: str | None) -> None:
-    """Loads the data set once, without reading its documents.
-
-    Raises:
-        UserError: the package or the data set is missing, or the data set has
-            no feature "text".
-    """
+    """Loads the data set once, without reading its documents."""
     _load(name, data_dir)
 
 
 def read_tfds(name: str, data_dir: str | None) -> Iterator[str]:
-    """Yields the feature "text" of each example of the split "train".
-
-    Args:
-        name: str. The name for `tfds.load`: `name` or `name/config`.
-        data_dir: str or None. The directory of the prepared data set, in which
-            case nothing is downloaded. Defaults to `None`: it is in tfds's own
-            directory, and is downloaded if it is missing.
-
-    Raises:
-        UserError: as for `check_tfds`.
-    """
+    """Yields the feature "text" of each example of the split "train"."""
     dataset = _load(name, data_dir).map(lambda example: example["text"])
     for text in dataset.as_numpy_iterator():
         yield text.decode("utf-8", errors="replace").replace("\0", "\ufffd")

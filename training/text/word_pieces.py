@@ -26,12 +26,7 @@ _LONGEST_WORD = 100
 
 
 def load_vocabulary(path: str) -> list[str]:
-    """Reads a vocabulary file: one token a line, the line number its id.
-
-    Raises:
-        UserError: the file cannot be read as UTF-8 text, a special token is
-            missing, or a token occurs twice.
-    """
+    """Reads a vocabulary file: one token a line, the line number its id."""
     try:
         with open(path, encoding="utf-8-sig") as file:
             tokens = [line.rstrip() for line in file.read().split("\n")]
@@ -73,18 +68,6 @@ def train_vocabulary(
 
     The result depends only on the documents and the size. The documents are
     read once.
-
-    Args:
-        documents: iterable of str. The text to train on.
-        size: int. The number of tokens; fewer if the text has fewer.
-        progress: bool. Whether to show a progress bar. Defaults to `True`.
-
-    Returns:
-        The tokens; the special ones come first, `[PAD]` with id 0.
-
-    Raises:
-        UserError: the documents have no word, or their characters alone are
-            more than `size` tokens.
     """
     counts = _count_words(
         tqdm(documents, "Vocabulary", unit=" documents", disable=not progress)
