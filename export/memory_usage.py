@@ -22,7 +22,7 @@ import tyro
 from export.modules.served_usage import UsageRecipe
 from export.modules.served_usage import measure_usage
 from keras_pkm.metrics import format_memory_usage
-from keras_pkm.runs.user_error import UserError
+from training.runs.user_error import UserError
 
 
 def main(args: list[str] | None = None) -> int:

@@ -21,8 +21,8 @@ import tyro
 
 from export.modules.patch_module import PatchRecipe
 from export.modules.patch_module import patch_module
-from keras_pkm.runs.user_error import RunError
-from keras_pkm.runs.user_error import UserError
+from training.runs.user_error import RunError
+from training.runs.user_error import UserError
 
 
 def main(args: list[str] | None = None) -> int:

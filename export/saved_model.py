@@ -26,7 +26,7 @@ from export.smaller.smaller_encoder import make_encoder
 from export.trained.recipe import ExportRecipe
 from export.trained.source import Source
 from export.trained.trained_model import TrainedModel
-from keras_pkm.runs.user_error import UserError
+from training.runs.user_error import UserError
 
 
 def main(args: list[str] | None = None) -> int:

@@ -14,7 +14,7 @@ ROWS = [
     [
         "keras_pkm/version.py",
         "keras_pkm/ops",
-        "keras_pkm/runs",
+        "keras_pkm/files",
         "keras_pkm/text",
     ],
     ["keras_pkm/layers", "keras_pkm/optimizers", "keras_pkm/metrics"],
@@ -22,6 +22,7 @@ ROWS = [
     ["keras_pkm/models", "keras_pkm/teaching"],
     ["keras_pkm/callbacks"],
     ["keras_pkm/__init__.py"],
+    ["training/runs"],
     ["training/commands", "training/text", "export/graph"],
     ["training/batches", "export/trained"],
     [
@@ -115,7 +116,7 @@ def test_an_import_the_wrong_way_is_found(tmp_path, monkeypatch):
     planted = tmp_path / "training" / "text" / "planted.py"
     planted.parent.mkdir(parents=True)
     for line, allowed in (
-        ("from keras_pkm.runs import user_error", True),
+        ("from training.runs import user_error", True),
         ("from training.text import corpus", True),
         ("from training.batches.masking import Masking", False),
         ("import training.pretrain", False),
@@ -173,8 +174,8 @@ OF_ONE_BACKEND = {
         "keras_pkm/callbacks/training_checkpoint.py",
         "keras_pkm/ops/tensorflow/",
         "keras_pkm/probing/served_model.py",
-        "keras_pkm/runs/any_file_system.py",
-        "keras_pkm/runs/checksums.py",
+        "keras_pkm/files/any_file_system.py",
+        "keras_pkm/files/checksums.py",
         "keras_pkm/trainers/gradient_accumulation.py",
         "keras_pkm/trainers/tensorflow_steps.py",
     ),

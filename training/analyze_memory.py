@@ -19,10 +19,10 @@ if __name__ == "__main__":
 
 import tyro
 
-from keras_pkm.runs.outputs import writing_results
 from training.analysis.analyze import analyze
 from training.analysis.recipe import AnalysisRecipe
 from training.commands.command_line import print_errors
+from training.runs.outputs import writing_results
 
 
 def main(args: list[str] | None = None) -> int:

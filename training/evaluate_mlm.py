@@ -16,14 +16,14 @@ if __name__ == "__main__":
 
 import tyro
 
-from keras_pkm.runs.json_files import write_json
-from keras_pkm.runs.outputs import check_output_file
-from keras_pkm.runs.outputs import writing_results
 from training.commands.command_line import print_errors
 from training.evaluation.evaluate import evaluate
 from training.evaluation.recipe import EvaluationRecipe
 from training.evaluation.results import format_results
 from training.reports.markdown import print_markdown
+from training.runs.files import write_json
+from training.runs.outputs import check_output_file
+from training.runs.outputs import writing_results
 
 
 def main(args: list[str] | None = None) -> int:

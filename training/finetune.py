@@ -20,7 +20,6 @@ if __name__ == "__main__":
 
 import tyro
 
-from keras_pkm.runs.run_directory import RunDirectory
 from training.commands.command_line import run_to_the_end
 from training.commands.command_line import writing_to
 from training.commands.signals import Signals
@@ -34,6 +33,7 @@ from training.finetuning.results import make_results
 from training.finetuning.seeds import train_seeds
 from training.loading.pretrained_model import load_pretrained
 from training.reports.markdown import print_markdown
+from training.runs.run_directory import RunDirectory
 
 
 def main(args: list[str] | None = None) -> int:

@@ -17,7 +17,6 @@ if __name__ == "__main__":
     import training.commands.missing_extra  # noqa: F401
     import training.commands.quiet  # noqa: F401
 
-from keras_pkm.runs.run_directory import RunDirectory
 from training.commands.command_line import run_to_the_end
 from training.commands.command_line import writing_to
 from training.commands.signals import Signals
@@ -31,6 +30,7 @@ from training.pretraining.prepare import prepare_run
 from training.pretraining.recipe import PretrainingRecipe
 from training.pretraining.recipe import parse_recipe
 from training.pretraining.train import train
+from training.runs.run_directory import RunDirectory
 
 
 def main(args: list[str] | None = None) -> int:

@@ -19,12 +19,12 @@ if __name__ == "__main__":
 
 import tyro
 
-from keras_pkm.runs.run_directory import RunDirectory
 from training.commands.command_line import command_of
 from training.commands.command_line import print_errors
 from training.commands.command_line import run_until_stopped
 from training.forgetting.recipe import ForgettingRecipe
 from training.reports.markdown import print_markdown
+from training.runs.run_directory import RunDirectory
 from training.teaching.recipe import TeachingRecipe
 from training.teaching.taught_run import make_taught_run
 

@@ -6,8 +6,8 @@ import keras_hub
 import tensorflow as tf
 import tensorflow_text as tf_text
 
-from keras_pkm.runs.user_error import UserError
 from keras_pkm.text.transformers_tokenizers import TransformersTokenizer
+from training.runs.user_error import UserError
 
 # keras-hub's patterns for the boundaries of words.
 from keras_hub.src.tokenizers.word_piece_tokenizer import (  # isort: skip

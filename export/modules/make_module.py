@@ -10,8 +10,8 @@ from export.modules.saved_question_answerer import SavedQuestionAnswerer
 from export.modules.saved_text_classifier import SavedTextClassifier
 from export.trained.recipe import ExportRecipe
 from export.trained.trained_model import TrainedModel
-from keras_pkm.runs.user_error import UserError
 from keras_pkm.text.window_sizes import WindowSizes
+from training.runs.user_error import UserError
 
 
 def make_module(

@@ -4,10 +4,10 @@ import pathlib
 
 from export.graph.encoder import Encoder
 from export.trained.trained_model import TrainedModel
-from keras_pkm.runs.json_files import write_json
-from keras_pkm.runs.json_objects import load_json_object
-from keras_pkm.runs.user_error import UserError
+from keras_pkm.files.json_objects import load_json_object
 from keras_pkm.teaching.memory_patch import fingerprint
+from training.runs.files import write_json
+from training.runs.user_error import UserError
 
 _NAME = "memories.json"
 

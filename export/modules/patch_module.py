@@ -8,13 +8,13 @@ import tensorflow as tf
 from tensorflow.core.protobuf import trackable_object_graph_pb2
 
 from export.modules.memories_file import read_memories
-from keras_pkm.runs.checksums import check_unchanged
-from keras_pkm.runs.checksums import seal_directory
-from keras_pkm.runs.outputs import check_output_directory
-from keras_pkm.runs.outputs import writing_results
-from keras_pkm.runs.user_error import UserError
-from keras_pkm.runs.whole_files import new_directory
+from keras_pkm.files.checksums import seal_directory
+from keras_pkm.files.whole_files import new_directory
 from keras_pkm.teaching.memory_patch import MemoryPatch
+from training.runs.files import check_unchanged
+from training.runs.outputs import check_output_directory
+from training.runs.outputs import writing_results
+from training.runs.user_error import UserError
 
 _VARIABLES = "variables"
 # This file has a hash of the variables; no loader needs it.

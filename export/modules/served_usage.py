@@ -8,8 +8,8 @@ from tqdm import tqdm
 from export.smaller.text_inputs import read_lines
 from keras_pkm.probing.served_model import ServedModel
 from keras_pkm.probing.usage_counter import UsageCounter
-from keras_pkm.runs.checksums import check_unchanged
-from keras_pkm.runs.user_error import UserError
+from training.runs.files import check_unchanged
+from training.runs.user_error import UserError
 
 
 @dataclasses.dataclass(frozen=True)

@@ -8,9 +8,9 @@ from export.graph.encoder import Encoder
 from export.modules.memories_file import write_memories
 from export.trained.recipe import ExportRecipe
 from export.trained.trained_model import TrainedModel
-from keras_pkm.runs.checksums import seal_directory
-from keras_pkm.runs.user_error import UserError
-from keras_pkm.runs.whole_files import new_directory
+from keras_pkm.files.checksums import seal_directory
+from keras_pkm.files.whole_files import new_directory
+from training.runs.user_error import UserError
 
 
 def write_module(

@@ -10,7 +10,7 @@ from export.smaller.text_inputs import inputs_of_lines
 from export.smaller.text_inputs import read_lines
 from export.trained.recipe import ExportRecipe
 from export.trained.trained_model import TrainedModel
-from keras_pkm.runs.user_error import UserError
+from training.runs.user_error import UserError
 
 # Without --compare, one of this number of inputs is used for the comparison.
 _MEASURED = 10

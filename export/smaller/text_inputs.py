@@ -6,8 +6,8 @@ from collections.abc import Sequence
 import keras_hub
 import numpy as np
 
-from keras_pkm.runs.user_error import UserError
 from keras_pkm.text.special_tokens import SpecialTokens
+from training.runs.user_error import UserError
 
 
 def read_lines(paths: Sequence[str]) -> list[str]:

@@ -7,8 +7,8 @@ import dataclasses
 import pathlib
 
 from export.graph.value_tables import DTYPES
-from keras_pkm.runs.outputs import check_output_directory
-from keras_pkm.runs.user_error import UserError
+from training.runs.outputs import check_output_directory
+from training.runs.user_error import UserError
 
 KINDS = ("encoder", "preprocessor", "mlm", "classifier", "qa")
 

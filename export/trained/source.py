@@ -6,12 +6,12 @@ import pathlib
 import keras
 import keras_hub
 
-from keras_pkm.runs.checksums import check_unchanged
-from keras_pkm.runs.json_files import read_json
-from keras_pkm.runs.presets import load_preset_tokenizer
-from keras_pkm.runs.run_directory import RunDirectory
-from keras_pkm.runs.text_files import read_text
-from keras_pkm.runs.user_error import UserError
+from keras_pkm.files.presets import load_preset_tokenizer
+from training.runs.files import check_unchanged
+from training.runs.files import read_json
+from training.runs.files import read_text
+from training.runs.run_directory import RunDirectory
+from training.runs.user_error import UserError
 
 
 @dataclasses.dataclass(frozen=True)

@@ -8,8 +8,8 @@ from export.graph.tokenize import check_tokenizer
 from export.trained.recipe import ExportRecipe
 from export.trained.source import Source
 from keras_pkm.models import QuestionAnswerer
-from keras_pkm.runs.user_error import UserError
 from keras_pkm.text.special_tokens import SpecialTokens
+from training.runs.user_error import UserError
 
 # The tasks that can be exported with text as inputs.
 _TASKS = {

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 
 import tensorflow as tf
 
-from keras_pkm.runs.any_file_system import write_whole_anywhere
-from keras_pkm.runs.checksums import find_change
-from keras_pkm.runs.checksums import write_checksums
+from keras_pkm.files.any_file_system import write_whole_anywhere
+from keras_pkm.files.checksums import find_change
+from keras_pkm.files.checksums import write_checksums
 
 _CHECKSUMS = "checksums.json"
 _NAME = re.compile(r"step-(\d+)[._]")

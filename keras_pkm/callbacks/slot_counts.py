@@ -7,8 +7,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from keras_pkm.runs.array_files import read_arrays
-from keras_pkm.runs.array_files import write_arrays
+from keras_pkm.files.array_files import read_arrays
+from keras_pkm.files.array_files import write_arrays
 
 #: Counts of each slot, by the number of the layer and by the count's name.
 Counts: TypeAlias = dict[int, dict[str, np.ndarray]]

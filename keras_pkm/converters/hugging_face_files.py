@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from keras_pkm.runs.json_objects import load_json_object
+from keras_pkm.files.json_objects import load_json_object
 
 _WEIGHTS = "model.safetensors"
 _INDEX = "model.safetensors.index.json"

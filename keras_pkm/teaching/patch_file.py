@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from keras_pkm.runs.safetensors_files import read_safetensors
-from keras_pkm.runs.safetensors_files import write_safetensors
+from keras_pkm.files.safetensors_files import read_safetensors
+from keras_pkm.files.safetensors_files import write_safetensors
 from keras_pkm.teaching.row_changes import RowChanges
 
 _FORMAT = "keras_pkm memory patch 1"

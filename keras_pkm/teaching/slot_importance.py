@@ -9,12 +9,12 @@ from typing import Any
 import keras
 import numpy as np
 
+from keras_pkm.files.array_files import read_arrays
+from keras_pkm.files.array_files import write_arrays
 from keras_pkm.ops.arguments import integer
 from keras_pkm.ops.arguments import positive_int
 from keras_pkm.probing.memory_probe import MemoryProbe
 from keras_pkm.probing.model_batches import ModelBatches
-from keras_pkm.runs.array_files import read_arrays
-from keras_pkm.runs.array_files import write_arrays
 
 _BATCHES = "num_batches"
 _MEMORY = "memory_"

@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from keras_pkm.converters.hugging_face_families import FAMILIES
 from keras_pkm.converters.hugging_face_tokenizers import read_tokenizer
-from keras_pkm.runs.presets import load_preset_tokenizer
+from keras_pkm.files.presets import load_preset_tokenizer
 
 ROOT = pathlib.Path(__file__).parent / "tokenizers"
 DIRECTORIES = sorted(path.name for path in ROOT.iterdir())

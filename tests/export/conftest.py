@@ -6,7 +6,7 @@ import pytest
 
 from export.saved_model import main
 from keras_pkm import models
-from keras_pkm.runs.presets import save_preset
+from keras_pkm.files.presets import save_preset
 from tests.built_once import built_once
 from tests.models.tiny import tiny_answerer
 from tests.models.tiny import tiny_classifier

@@ -8,8 +8,8 @@ import tensorflow as tf
 import keras_pkm
 from export.patch import main as patch_model
 from export.saved_model import main as export_model
+from keras_pkm.files.presets import save_preset
 from keras_pkm.models import memories
-from keras_pkm.runs.presets import save_preset
 from tests.kinds import KINDS
 from tests.models.tiny import SIZES
 

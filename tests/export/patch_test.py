@@ -10,9 +10,9 @@ import tensorflow as tf
 
 from export import saved_model
 from export.patch import main
+from keras_pkm.files.checksums import find_change
+from keras_pkm.files.presets import save_preset
 from keras_pkm.layers.memories import memories
-from keras_pkm.runs.checksums import find_change
-from keras_pkm.runs.presets import save_preset
 from keras_pkm.teaching import MemoryPatch
 from keras_pkm.teaching.memory_patch import copy_tables
 

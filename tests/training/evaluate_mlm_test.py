@@ -5,7 +5,7 @@ import keras_hub
 import pytest
 
 from keras_pkm import models
-from keras_pkm.runs.presets import save_preset
+from keras_pkm.files.presets import save_preset
 from tests.markdown import squeezed
 from tests.models.tiny import tiny_masked_lm
 from training.evaluate_mlm import main

@@ -5,7 +5,6 @@ import json
 import pytest
 
 from benchmarks.published.figure import find_table
-from keras_pkm.runs.user_error import UserError
 from tests.training.teach_test import TEXT
 from tests.training.teach_test import make_run
 from training import teach
@@ -17,6 +16,7 @@ from training.forgetting.plan import run_job
 from training.forgetting.recipe import ForgettingRecipe
 from training.forgetting.report import write_report
 from training.knowledge.recipe import RecallRecipe
+from training.runs.user_error import UserError
 
 RATES = (
     "--learning-rates 0.001 0.01 --memory-learning-rates 0.01 0.1 "

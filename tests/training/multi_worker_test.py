@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_pkm.runs.user_error import UserError
 from tests.markdown import squeezed
 from tests.soak.kill_and_resume import figures_of
 from tests.soak.kill_and_resume import finish
@@ -19,6 +18,7 @@ from tests.soak.kill_and_resume import start
 from tests.soak.kill_and_resume import write_corpus
 from training.commands.strategy import check_tf_config
 from training.commands.strategy import create_strategy
+from training.runs.user_error import UserError
 
 ARGS = (
     "--vocabulary-size 400 --sequence-length 16 --num-layers 2 "

@@ -8,7 +8,6 @@ import keras_hub
 import numpy as np
 import pytest
 
-from keras_pkm.runs.run_directory import RunDirectory
 from tests.soak.kill_and_resume import figures_of
 from tests.soak.kill_and_resume import md5_of_variables
 from tests.soak.stopped_run import run_whole_and_in_parts
@@ -18,6 +17,7 @@ from tests.training.tiny_run import write_corpus
 from training import evaluate_mlm
 from training.loading.pretrained_model import load_language_model
 from training.pretrain import main
+from training.runs.run_directory import RunDirectory
 from training.text.corpus import open_corpus
 from training.text.corpus import split_documents
 from training.text.packed_text import open_packed

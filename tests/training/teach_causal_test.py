@@ -8,12 +8,12 @@ import keras_hub
 import numpy as np
 import pytest
 
+from keras_pkm.files.presets import save_preset
 from keras_pkm.models import add_memory
-from keras_pkm.runs.presets import save_preset
-from keras_pkm.runs.run_directory import RunDirectory
 from keras_pkm.teaching import MemoryPatch
 from keras_pkm.teaching import SlotImportance
 from training.loading.pretrained_model import load_language_model
+from training.runs.run_directory import RunDirectory
 from training.teach import main
 from training.text.byte_pairs import train_byte_pairs
 

@@ -7,14 +7,14 @@ import keras
 import keras_hub
 import pytest
 
-from keras_pkm.runs.presets import save_preset
-from keras_pkm.runs.run_directory import RunDirectory
+from keras_pkm.files.presets import save_preset
 from keras_pkm.teaching import MemoryPatch
 from keras_pkm.teaching import SlotImportance
 from tests.markdown import squeezed
 from tests.models.tiny import tiny_masked_lm
 from tests.training.tiny_run import md5_of_model
 from training import evaluate_mlm
+from training.runs.run_directory import RunDirectory
 from training.teach import main
 from training.text.word_pieces import make_tokenizer
 from training.text.word_pieces import train_vocabulary

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from keras_pkm.runs.run_directory import RunDirectory
 from training.loading.pretrained_model import load_masked_lm
+from training.runs.run_directory import RunDirectory
 
 ROOT = Path(__file__).parents[2]
 

@@ -4,13 +4,13 @@ import contextlib
 
 from tqdm import tqdm
 
-from keras_pkm.runs.user_error import UserError
 from training.analysis.read_model import is_served
 from training.analysis.read_model import masked_batches
 from training.analysis.recipe import AnalysisRecipe
 from training.loading.pretrained_model import load_masked_lm
 from training.measuring.ablation import ablated_memory
 from training.measuring.perplexity import LanguageModelEvaluator
+from training.runs.user_error import UserError
 from training.text.corpus import Corpus
 
 

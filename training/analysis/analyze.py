@@ -2,7 +2,6 @@
 
 import pathlib
 
-from keras_pkm.runs.run_directory import RunDirectory
 from training.analysis.ablate import measure_ablations
 from training.analysis.read_model import is_served
 from training.analysis.read_model import load_with_memory
@@ -14,6 +13,7 @@ from training.measuring.slot_tokens import find_readers
 from training.pretraining.logs import read_curves_of_runs
 from training.pretraining.logs import read_staleness
 from training.reports.memory_report import MemoryReport
+from training.runs.run_directory import RunDirectory
 from training.text.corpus import open_corpus
 
 

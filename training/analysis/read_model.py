@@ -11,8 +11,6 @@ from tqdm import tqdm
 
 from keras_pkm.probing.memory_access import read_backbone
 from keras_pkm.probing.served_model import ServedModel
-from keras_pkm.runs.checksums import check_unchanged
-from keras_pkm.runs.user_error import UserError
 from training.analysis.recipe import AnalysisRecipe
 from training.batches.labelled import dev_batches
 from training.batches.labelled import encode_texts
@@ -24,6 +22,8 @@ from training.measuring.memory_reads import TextReads
 from training.measuring.memory_reads import collect_reads
 from training.measuring.text_batches import input_length
 from training.measuring.text_batches import pack_text
+from training.runs.files import check_unchanged
+from training.runs.user_error import UserError
 from training.tasks.bad_rows import BadRows
 from training.tasks.glue import GLUE
 from training.tasks.glue import load_glue

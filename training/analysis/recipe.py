@@ -7,9 +7,9 @@ import dataclasses
 import pathlib
 from typing import Literal
 
-from keras_pkm.runs.outputs import check_output_directory
 from training.commands.recipe_checks import check_between_0_and_1
 from training.commands.recipe_checks import check_numbers
+from training.runs.outputs import check_output_directory
 
 
 @dataclasses.dataclass(frozen=True)

@@ -13,13 +13,13 @@ from typing import Any
 
 import tensorflow as tf
 
-from keras_pkm.runs.run_directory import RunDirectory
-from keras_pkm.runs.user_error import RunError
-from keras_pkm.runs.user_error import UserError
 from training.commands.signals import Interrupted
 from training.commands.signals import Signals
 from training.commands.signals import catch_signals
 from training.commands.strategy import is_chief
+from training.runs.run_directory import RunDirectory
+from training.runs.user_error import RunError
+from training.runs.user_error import UserError
 
 _NO_MEMORY = (MemoryError, tf.errors.ResourceExhaustedError)
 

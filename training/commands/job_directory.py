@@ -6,14 +6,14 @@ from collections.abc import Iterable
 from collections.abc import Iterator
 from typing import Any
 
-from keras_pkm.runs.directory_lock import LOCK
-from keras_pkm.runs.directory_lock import locked_directory
-from keras_pkm.runs.json_files import read_json
-from keras_pkm.runs.json_files import write_json
-from keras_pkm.runs.recipes import field_names
-from keras_pkm.runs.recipes import recipe_as_json
-from keras_pkm.runs.recipes import recipe_differences
-from keras_pkm.runs.user_error import UserError
+from training.runs.directory_lock import LOCK
+from training.runs.directory_lock import locked_directory
+from training.runs.files import read_json
+from training.runs.files import write_json
+from training.runs.recipes import field_names
+from training.runs.recipes import recipe_as_json
+from training.runs.recipes import recipe_differences
+from training.runs.user_error import UserError
 
 
 class JobDirectory:

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from keras_pkm.runs.user_error import UserError
+from training.runs.user_error import UserError
 
 # The range of numpy's seeds, and so of `keras.utils.set_random_seed`.
 _SEEDS = 2**32

@@ -11,7 +11,7 @@ import time
 
 from tqdm import tqdm
 
-from keras_pkm.runs.user_error import RunError
+from training.runs.user_error import RunError
 
 _ROOT = pathlib.Path(__file__).parents[2]
 _LAST_LINES = 15

@@ -6,8 +6,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from keras_pkm.runs.user_error import UserError
 from training.commands.host_memory import keep_host_memory
+from training.runs.user_error import UserError
 
 
 def create_strategy(

@@ -5,7 +5,6 @@ import dataclasses
 
 from tqdm import tqdm
 
-from keras_pkm.runs.user_error import UserError
 from training.batches.one_by_one import one_by_one
 from training.evaluation.recipe import EvaluationRecipe
 from training.loading.families import Family
@@ -14,6 +13,7 @@ from training.measuring.ablation import ablated_memory
 from training.measuring.perplexity import LanguageModelEvaluator
 from training.measuring.text_batches import input_length
 from training.measuring.text_batches import pack_text
+from training.runs.user_error import UserError
 from training.text.corpus import open_corpus
 
 

@@ -2,8 +2,8 @@
 
 import pathlib
 
-from keras_pkm.runs.user_error import UserError
 from training.facts.text_facts import Fact
+from training.runs.user_error import UserError
 from training.text.tab_separated import is_quoted
 from training.text.tab_separated import split_lines
 from training.text.tab_separated import unquote

@@ -4,12 +4,12 @@ import pathlib
 
 import keras_hub
 
-from keras_pkm.runs.user_error import UserError
 from training.facts.fact_batches import Facts
 from training.facts.fact_file import read_fact_file
 from training.facts.random_facts import RandomFacts
 from training.facts.text_facts import TextFacts
 from training.facts.unicode_names import unicode_names
+from training.runs.user_error import UserError
 from training.text.byte_pairs import train_byte_pairs
 from training.text.word_pieces import make_tokenizer
 from training.text.word_pieces import train_vocabulary

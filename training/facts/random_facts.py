@@ -6,7 +6,7 @@ import math
 import numpy as np
 import tensorflow as tf
 
-from keras_pkm.runs.user_error import UserError
+from training.runs.user_error import UserError
 
 PADDING, START, END, MASK = range(4)
 _SPECIAL = 4

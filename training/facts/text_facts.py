@@ -8,9 +8,9 @@ import keras_hub
 import numpy as np
 import tensorflow as tf
 
-from keras_pkm.runs.user_error import UserError
 from keras_pkm.text.special_tokens import unknown_ids
 from training.facts.fact_layouts import lay_out
+from training.runs.user_error import UserError
 
 #: The default wording of a fact.
 TEMPLATE = "{subject} {relation} {value}"

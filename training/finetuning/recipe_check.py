@@ -1,6 +1,5 @@
 """Checks a recipe before anything is written."""
 
-from keras_pkm.runs.user_error import UserError
 from training.commands.recipe_checks import check_above_0
 from training.commands.recipe_checks import check_between_0_and_1
 from training.commands.recipe_checks import check_from_0_to_1
@@ -8,6 +7,7 @@ from training.commands.recipe_checks import check_numbers
 from training.commands.recipe_checks import out_of_range
 from training.finetuning.recipe import FinetuningRecipe
 from training.loading.pretrained_model import PretrainedModel
+from training.runs.user_error import UserError
 
 
 def check_recipe(recipe: FinetuningRecipe, pretrained: PretrainedModel) -> None:

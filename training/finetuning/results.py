@@ -2,12 +2,12 @@
 
 import statistics
 
-from keras_pkm.runs.run_directory import RunDirectory
 from training.finetuning.kind import FinetuningKind
 from training.finetuning.recipe import FinetuningRecipe
 from training.loading.pretrained_model import PretrainedModel
 from training.reports.markdown import markdown_table
 from training.reports.paper import paper_figures
+from training.runs.run_directory import RunDirectory
 
 
 def make_results(

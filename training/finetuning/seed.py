@@ -7,12 +7,10 @@ import keras_hub
 import tensorflow as tf
 
 from keras_pkm.callbacks import TrainingCheckpoint
+from keras_pkm.files.presets import save_preset
+from keras_pkm.files.whole_files import write_whole
 from keras_pkm.models import copy_matching_weights
 from keras_pkm.models import freeze_memory
-from keras_pkm.runs.presets import save_preset
-from keras_pkm.runs.seed_directory import SeedDirectory
-from keras_pkm.runs.user_error import RunError
-from keras_pkm.runs.whole_files import write_whole
 from training.batches.labelled import training_batches
 from training.commands.signals import Signals
 from training.finetuning.kind import FinetuningKind
@@ -21,6 +19,8 @@ from training.finetuning.recipe import FinetuningRecipe
 from training.fitting.optimizer import make_optimizer
 from training.fitting.resumable_fit import resumable_fit
 from training.loading.pretrained_model import PretrainedModel
+from training.runs.run_directory import SeedDirectory
+from training.runs.user_error import RunError
 
 
 def train_seed(

@@ -2,15 +2,15 @@
 
 import tensorflow as tf
 
-from keras_pkm.runs.checksums import record_checksums
-from keras_pkm.runs.json_files import read_json
-from keras_pkm.runs.json_files import write_json
-from keras_pkm.runs.run_directory import RunDirectory
+from keras_pkm.files.checksums import record_checksums
 from training.commands.signals import Signals
 from training.finetuning.kind import FinetuningKind
 from training.finetuning.recipe import FinetuningRecipe
 from training.finetuning.seed import train_seed
 from training.loading.pretrained_model import PretrainedModel
+from training.runs.files import read_json
+from training.runs.files import write_json
+from training.runs.run_directory import RunDirectory
 
 
 def train_seeds(

@@ -2,7 +2,7 @@
 
 from keras_pkm.callbacks import SkippedSteps
 from keras_pkm.callbacks import TrainingCheckpoint
-from keras_pkm.runs.user_error import RunError
+from training.runs.user_error import RunError
 
 
 class SkippedStepsOfRun(SkippedSteps):

@@ -2,10 +2,10 @@
 
 import pathlib
 
-from keras_pkm.runs.json_files import read_json
-from keras_pkm.runs.recipes import recipe_from_json
 from training.commands.job_directory import JobDirectory
 from training.forgetting.recipe import ForgettingRecipe
+from training.runs.files import read_json
+from training.runs.recipes import recipe_from_json
 
 _MAY_CHANGE = ("out", "methods", "seeds", "processes")
 _RECIPE = "forgetting.json"

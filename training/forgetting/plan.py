@@ -2,13 +2,13 @@
 
 import pathlib
 
-from keras_pkm.runs.json_files import write_json
 from training.commands.run_jobs import Job
 from training.forgetting.contestants import CONTESTANTS
 from training.forgetting.directory import ForgettingDirectory
 from training.forgetting.recipe import ForgettingRecipe
 from training.forgetting.settings import learn_facts
 from training.forgetting.trial import try_contestant
+from training.runs.files import write_json
 
 _BASE = "base"
 # The approximate cost of a job.

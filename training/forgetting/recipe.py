@@ -8,10 +8,10 @@ import os
 import pathlib
 from typing import Literal
 
-from keras_pkm.runs.user_error import UserError
 from training.commands.recipe_checks import check_between_0_and_1
 from training.commands.recipe_checks import check_numbers
 from training.commands.recipe_checks import out_of_range
+from training.runs.user_error import UserError
 
 
 @dataclasses.dataclass(frozen=True)

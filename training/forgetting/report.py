@@ -3,9 +3,8 @@
 import shlex
 import statistics
 
-from keras_pkm.runs.json_files import write_json
-from keras_pkm.runs.whole_files import replacing_file
-from keras_pkm.runs.whole_files import write_whole
+from keras_pkm.files.whole_files import replacing_file
+from keras_pkm.files.whole_files import write_whole
 from training.forgetting.directory import ForgettingDirectory
 from training.forgetting.findings import kept
 from training.forgetting.findings import learned
@@ -13,6 +12,7 @@ from training.forgetting.plan import plan_jobs
 from training.forgetting.recipe import ForgettingRecipe
 from training.reports.knowledge_plots import plot_forgetting
 from training.reports.markdown import markdown_table
+from training.runs.files import write_json
 
 _EDGES = (
     "A best rate that is the lowest or the highest of those that were tried is "

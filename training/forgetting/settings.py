@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import keras
 
-from keras_pkm.runs.array_files import read_arrays
-from keras_pkm.runs.array_files import write_arrays
+from keras_pkm.files.array_files import read_arrays
+from keras_pkm.files.array_files import write_arrays
 from keras_pkm.teaching.slot_importance import SlotImportance
 from training.facts.fact_batches import training_batches
 from training.facts.fact_range import FactRange

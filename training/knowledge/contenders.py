@@ -10,12 +10,12 @@ import keras_hub
 
 from keras_pkm.layers.memories import memories
 from keras_pkm.layers.value_table import first_values
-from keras_pkm.runs.user_error import UserError
 from keras_pkm.trainers.freezing import freeze_pooler
 from training.facts.fact_batches import Facts
 from training.fitting.optimizer import make_optimizer
 from training.knowledge.recipe import RecallRecipe
 from training.loading.families import family_named
+from training.runs.user_error import UserError
 
 _TOKENS_STDDEV = 0.1
 _STRONGER = ("value/kernel", "attention_output/kernel")

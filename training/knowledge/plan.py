@@ -2,7 +2,6 @@
 
 import pathlib
 
-from keras_pkm.runs.json_files import write_json
 from training.commands.run_jobs import Job
 from training.knowledge.rate_grid import best_rates
 from training.knowledge.rate_grid import find_rates
@@ -16,6 +15,7 @@ from training.knowledge.trials import grid_trials
 from training.knowledge.trials import main_trials
 from training.knowledge.trials import sweep_series
 from training.knowledge.try_once import try_once
+from training.runs.files import write_json
 
 _STEP_TIMES = "step-times"
 _TABLE_STEP_TIMES = "table-step-times"

@@ -2,13 +2,13 @@
 
 import pathlib
 
-from keras_pkm.runs.json_files import read_json
-from keras_pkm.runs.recipes import recipe_from_json
-from keras_pkm.runs.user_error import UserError
 from training.commands.job_directory import JobDirectory
 from training.knowledge.recipe import RecallRecipe
 from training.knowledge.step_times import StepTimes
 from training.knowledge.trials import Trial
+from training.runs.files import read_json
+from training.runs.recipes import recipe_from_json
+from training.runs.user_error import UserError
 
 # Fields that may change; others would invalidate earlier findings.
 _MAY_CHANGE = (

@@ -11,13 +11,13 @@ from typing import Literal
 
 import tyro
 
-from keras_pkm.runs.user_error import UserError
 from training.commands.recipe_checks import check_above_0
 from training.commands.recipe_checks import check_from_0_to_1
 from training.commands.recipe_checks import check_numbers
 from training.commands.recipe_checks import out_of_range
 from training.facts.fact_batches import Facts
 from training.facts.open_facts import open_facts
+from training.runs.user_error import UserError
 
 
 @dataclasses.dataclass(frozen=True)

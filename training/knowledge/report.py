@@ -2,9 +2,8 @@
 
 import shlex
 
-from keras_pkm.runs.json_files import write_json
-from keras_pkm.runs.whole_files import replacing_file
-from keras_pkm.runs.whole_files import write_whole
+from keras_pkm.files.whole_files import replacing_file
+from keras_pkm.files.whole_files import write_whole
 from training.knowledge.contenders import CONTENDERS
 from training.knowledge.plan import plan_jobs
 from training.knowledge.recall_directory import RecallDirectory
@@ -13,6 +12,7 @@ from training.knowledge.tables import make_tables
 from training.reports.knowledge_plots import plot_capacity
 from training.reports.knowledge_plots import plot_recall
 from training.reports.markdown import markdown_table
+from training.runs.files import write_json
 
 _EXPLANATIONS = {
     "What each model knows": (

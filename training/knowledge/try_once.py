@@ -1,10 +1,10 @@
 """Runs a trial, unless its figures exist."""
 
-from keras_pkm.runs.json_files import write_json
 from training.knowledge.learn import learn
 from training.knowledge.recall_directory import RecallDirectory
 from training.knowledge.recipe import RecallRecipe
 from training.knowledge.trials import Trial
+from training.runs.files import write_json
 
 
 def try_once(

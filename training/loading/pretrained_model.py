@@ -13,17 +13,17 @@ from keras_pkm.converters.hugging_face_families import (
 from keras_pkm.converters.hugging_face_files import read_config
 from keras_pkm.converters.hugging_face_hub import local_directory
 from keras_pkm.converters.hugging_face_tokenizers import read_tokenizer
-from keras_pkm.runs.checksums import check_unchanged
-from keras_pkm.runs.json_files import read_json
-from keras_pkm.runs.presets import load_preset_tokenizer
-from keras_pkm.runs.run_directory import MODELS
-from keras_pkm.runs.run_directory import find_preset
-from keras_pkm.runs.user_error import UserError
+from keras_pkm.files.presets import load_preset_tokenizer
 from training.loading.families import DECODERS
 from training.loading.families import FAMILIES
 from training.loading.families import Family
 from training.loading.families import decoder_family_of
 from training.loading.families import family_of
+from training.runs.files import check_unchanged
+from training.runs.files import read_json
+from training.runs.run_directory import MODELS
+from training.runs.run_directory import find_preset
+from training.runs.user_error import UserError
 
 
 @dataclasses.dataclass(frozen=True)

@@ -8,7 +8,7 @@ import keras
 import numpy as np
 
 from keras_pkm.layers.memories import tables
-from keras_pkm.runs.user_error import UserError
+from training.runs.user_error import UserError
 
 Ablation = Literal["zero", "shuffle"]
 ABLATIONS: tuple[Ablation, ...] = ("zero", "shuffle")

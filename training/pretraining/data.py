@@ -8,11 +8,8 @@ import keras_hub
 import numpy as np
 import tensorflow as tf
 
-from keras_pkm.runs.checksums import check_unchanged
-from keras_pkm.runs.checksums import seal_directory
-from keras_pkm.runs.presets import save_tokenizer
-from keras_pkm.runs.run_directory import RunDirectory
-from keras_pkm.runs.user_error import UserError
+from keras_pkm.files.checksums import seal_directory
+from keras_pkm.files.presets import save_tokenizer
 from keras_pkm.text.special_tokens import unknown_ids
 from training.batches.objectives import Objective
 from training.loading.families import DecoderFamily
@@ -24,6 +21,9 @@ from training.measuring.unigram import unigram_perplexity
 from training.pretraining.data_of_another_run import find_packed
 from training.pretraining.data_of_another_run import link_packed
 from training.pretraining.recipe import PretrainingRecipe
+from training.runs.files import check_unchanged
+from training.runs.run_directory import RunDirectory
+from training.runs.user_error import UserError
 from training.text.corpus import Corpus
 from training.text.corpus import open_corpus
 from training.text.corpus import split_documents

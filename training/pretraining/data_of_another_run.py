@@ -5,15 +5,15 @@ import shutil
 
 import keras_hub
 
-from keras_pkm.runs.checksums import check_unchanged
-from keras_pkm.runs.checksums import seal_directory
-from keras_pkm.runs.presets import save_tokenizer
-from keras_pkm.runs.recipes import recipe_differences
-from keras_pkm.runs.run_directory import RunDirectory
-from keras_pkm.runs.user_error import UserError
-from keras_pkm.runs.whole_files import replacing_file
+from keras_pkm.files.checksums import seal_directory
+from keras_pkm.files.presets import save_tokenizer
+from keras_pkm.files.whole_files import replacing_file
 from training.loading.pretrained_model import load_tokenizer
 from training.pretraining.recipe import PretrainingRecipe
+from training.runs.files import check_unchanged
+from training.runs.recipes import recipe_differences
+from training.runs.run_directory import RunDirectory
+from training.runs.user_error import UserError
 from training.text.packed_text import open_packed
 
 # The fields that determine the packed text, besides the tokenizer.

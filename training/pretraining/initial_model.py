@@ -6,12 +6,12 @@ import keras_hub
 
 from keras_pkm.layers import ProductKeyMemory
 from keras_pkm.layers.memories import memories
-from keras_pkm.runs.user_error import UserError
 from training.commands.recipe_checks import out_of_range
 from training.loading.families import DecoderFamily
 from training.loading.families import Family
 from training.loading.pretrained_model import load_language_model
 from training.pretraining.recipe import PretrainingRecipe
+from training.runs.user_error import UserError
 
 _SIZES = ("num_layers", "num_heads", "hidden_dim", "intermediate_dim")
 

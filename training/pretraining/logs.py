@@ -13,12 +13,12 @@ import numpy as np
 from keras_pkm.callbacks.slot_counts import list_slot_counts
 from keras_pkm.callbacks.slot_counts import read_slot_counts
 from keras_pkm.metrics.memory_staleness import NEVER
-from keras_pkm.runs.checksums import check_unchanged
-from keras_pkm.runs.recipes import recipe_from_json
-from keras_pkm.runs.run_directory import RunDirectory
-from keras_pkm.runs.user_error import UserError
 from training.pretraining.recipe import PretrainingRecipe
 from training.pretraining.stages import plan_stages
+from training.runs.files import check_unchanged
+from training.runs.recipes import recipe_from_json
+from training.runs.run_directory import RunDirectory
+from training.runs.user_error import UserError
 
 
 def read_rows(path: pathlib.Path, *key: str) -> list[dict[str, str]]:

@@ -5,8 +5,6 @@ import dataclasses
 import keras_hub
 import tensorflow as tf
 
-from keras_pkm.runs.run_directory import RunDirectory
-from keras_pkm.runs.user_error import UserError
 from training.commands.recipe_checks import out_of_range
 from training.commands.strategy import default_precision
 from training.loading.families import family_named
@@ -15,6 +13,8 @@ from training.pretraining.initial_model import InitialModel
 from training.pretraining.initial_model import recipe_of_initial_model
 from training.pretraining.recipe import PretrainingRecipe
 from training.pretraining.recipe_check import check_recipe
+from training.runs.run_directory import RunDirectory
+from training.runs.user_error import UserError
 
 
 def complete_recipe(

@@ -2,13 +2,13 @@
 
 from keras_pkm.layers import ProductKeyMemory
 from keras_pkm.layers.memory_layers import check_memory_layers
-from keras_pkm.runs.user_error import UserError
 from training.commands.recipe_checks import check_above_0
 from training.commands.recipe_checks import check_between_0_and_1
 from training.commands.recipe_checks import check_from_0_to_1
 from training.commands.recipe_checks import check_numbers
 from training.commands.recipe_checks import out_of_range
 from training.pretraining.recipe import PretrainingRecipe
+from training.runs.user_error import UserError
 
 
 def check_recipe(recipe: PretrainingRecipe, replicas: int = 1) -> None:

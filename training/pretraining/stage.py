@@ -10,8 +10,6 @@ from tqdm import tqdm
 from keras_pkm.callbacks import MemoryUsageMonitor
 from keras_pkm.callbacks import TrainingCheckpoint
 from keras_pkm.layers.value_table import first_values
-from keras_pkm.runs.run_directory import RunDirectory
-from keras_pkm.runs.stage_logs import StageLogs
 from keras_pkm.trainers.freezing import freeze_pooler
 from training.commands.signals import Signals
 from training.fitting.epoch_log import EpochLog
@@ -26,6 +24,8 @@ from training.pretraining.recipe import PretrainingRecipe
 from training.pretraining.stage_callbacks import EvaluateHeldOut
 from training.pretraining.stage_callbacks import SavePresets
 from training.pretraining.stages import Stage
+from training.runs.run_directory import RunDirectory
+from training.runs.run_directory import StageLogs
 
 # Number of points on the curve of the training perplexity.
 _CURVE_POINTS = 200

@@ -8,7 +8,7 @@ import keras
 import keras_hub
 
 from keras_pkm.callbacks import TrainingCheckpoint
-from keras_pkm.runs.presets import save_preset
+from keras_pkm.files.presets import save_preset
 from training.measuring.perplexity import Evaluation
 
 

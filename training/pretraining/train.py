@@ -7,10 +7,8 @@ import keras_hub
 import tensorflow as tf
 
 from keras_pkm.callbacks import TrainingCheckpoint
+from keras_pkm.files.array_files import write_arrays
 from keras_pkm.models import copy_matching_weights
-from keras_pkm.runs.array_files import write_arrays
-from keras_pkm.runs.run_directory import RunDirectory
-from keras_pkm.runs.user_error import RunError
 from training.commands.signals import Signals
 from training.commands.strategy import is_chief
 from training.measuring.perplexity import LanguageModelEvaluator
@@ -26,6 +24,8 @@ from training.pretraining.stage import train_stage
 from training.pretraining.stages import Stage
 from training.pretraining.stages import plan_stages
 from training.reports.markdown import print_markdown
+from training.runs.run_directory import RunDirectory
+from training.runs.user_error import RunError
 
 _log = logging.getLogger(__name__)
 # The share of unknown tokens above which a warning is logged.

@@ -7,11 +7,11 @@ import pathlib
 import numpy as np
 from matplotlib.figure import Figure
 
+from keras_pkm.files.whole_files import write_whole
 from keras_pkm.metrics.memory_staleness import NEVER
 from keras_pkm.metrics.usage_table import COLUMNS
 from keras_pkm.metrics.usage_table import has_few_reads
 from keras_pkm.metrics.usage_table import memory_usage_cells
-from keras_pkm.runs.whole_files import write_whole
 from training.measuring.memory_reads import TextReads
 from training.measuring.slot_tokens import SlotReaders
 from training.reports import html_page as page

@@ -2,8 +2,8 @@
 
 import pathlib
 
-from keras_pkm.runs.run_directory import RunDirectory
 from training.commands.job_directory import JobDirectory
+from training.runs.run_directory import RunDirectory
 
 # The others change what has already been found.
 _MAY_CHANGE = ("out", "data_dir", "processes", "seeds", "repeat", "tasks")

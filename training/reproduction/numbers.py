@@ -2,15 +2,15 @@
 
 import math
 
-from keras_pkm.runs.array_files import read_arrays
-from keras_pkm.runs.checksums import check_unchanged
-from keras_pkm.runs.json_files import read_json
-from keras_pkm.runs.user_error import UserError
+from keras_pkm.files.array_files import read_arrays
 from training.measuring.paired_bootstrap import Difference
 from training.measuring.paired_bootstrap import paired_difference
 from training.pretraining.logs import read_staleness
 from training.reproduction.comparison_directory import ComparisonDirectory
 from training.reproduction.recipe import ReproductionRecipe
+from training.runs.files import check_unchanged
+from training.runs.files import read_json
+from training.runs.user_error import UserError
 
 
 def collect_figures(recipe: ReproductionRecipe) -> dict:

@@ -5,13 +5,13 @@ import os
 import pathlib
 from typing import Literal
 
-from keras_pkm.runs.user_error import UserError
 from training.commands.recipe_checks import check_numbers
 from training.commands.recipe_checks import out_of_range
 from training.reproduction.papers import PAPERS
 from training.reproduction.papers import ComparedModel
 from training.reproduction.papers import Paper
 from training.reproduction.papers import Scale
+from training.runs.user_error import UserError
 
 
 @dataclasses.dataclass(frozen=True)

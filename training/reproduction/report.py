@@ -5,8 +5,7 @@ import shlex
 
 from matplotlib.figure import Figure
 
-from keras_pkm.runs.json_files import write_json
-from keras_pkm.runs.whole_files import write_whole
+from keras_pkm.files.whole_files import write_whole
 from training.pretraining.logs import read_curves
 from training.pretraining.logs import read_staleness
 from training.reports import html_page as page
@@ -16,6 +15,7 @@ from training.reproduction.comparison_directory import ComparisonDirectory
 from training.reproduction.plan import plan_jobs
 from training.reproduction.recipe import ReproductionRecipe
 from training.reproduction.tables import make_tables
+from training.runs.files import write_json
 
 
 def write_report(recipe: ReproductionRecipe, figures: dict) -> pathlib.Path:

@@ -3,7 +3,7 @@
 import dataclasses
 import pathlib
 
-from keras_pkm.runs.user_error import UserError
+from training.runs.user_error import UserError
 
 
 @dataclasses.dataclass(frozen=True)

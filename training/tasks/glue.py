@@ -9,7 +9,7 @@ import pathlib
 
 import numpy as np
 
-from keras_pkm.runs.user_error import UserError
+from training.runs.user_error import UserError
 from training.tasks.bad_rows import BadRows
 from training.text.tab_separated import are_all_quoted
 from training.text.tab_separated import find_broken_cell

@@ -4,7 +4,7 @@ import dataclasses
 import json
 import pathlib
 
-from keras_pkm.runs.user_error import UserError
+from training.runs.user_error import UserError
 from training.tasks.bad_rows import BadRows
 
 _OWN = "pass SQuAD 1.1's own JSON files"

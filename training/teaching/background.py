@@ -7,15 +7,15 @@ from collections.abc import Iterator
 import keras
 import keras_hub
 
-from keras_pkm.runs.checksums import check_unchanged
-from keras_pkm.runs.run_directory import RunDirectory
-from keras_pkm.runs.user_error import UserError
 from keras_pkm.teaching.slot_importance import SlotImportance
 from training.loading.families import DecoderFamily
 from training.loading.families import Family
 from training.measuring.slot_background import count_background
 from training.measuring.text_batches import PackedText
 from training.measuring.text_batches import pack_text
+from training.runs.files import check_unchanged
+from training.runs.run_directory import RunDirectory
+from training.runs.user_error import UserError
 from training.teaching.methods import Method
 from training.text.corpus import open_corpus
 from training.text.packed_text import open_packed

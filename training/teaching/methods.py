@@ -12,13 +12,13 @@ import tensorflow as tf
 from keras_pkm.layers.memories import memories
 from keras_pkm.optimizers.pkm_adam import PKMAdam
 from keras_pkm.probing.model_batches import ModelBatches
-from keras_pkm.runs.user_error import UserError
 from keras_pkm.teaching.memory_teacher import MemoryTeacher
 from keras_pkm.teaching.slot_importance import SlotImportance
 from keras_pkm.teaching.teaching_step import make_teaching_step
 from keras_pkm.teaching.teaching_step import take_steps
 from keras_pkm.trainers.freezing import freeze_pooler
 from training.batches.model_inputs import keep_inputs
+from training.runs.user_error import UserError
 
 Method = Literal["values", "slots", "all", "head", "ffn", "lora", "replay"]
 Rule = Literal["adam", "sgd"]

@@ -6,12 +6,12 @@ The command line has one flag for each field; the comment above is its help.
 import dataclasses
 import pathlib
 
-from keras_pkm.runs.outputs import check_output_directory
-from keras_pkm.runs.user_error import UserError
 from training.commands.recipe_checks import check_above_0
 from training.commands.recipe_checks import check_between_0_and_1
 from training.commands.recipe_checks import check_numbers
 from training.facts.text_facts import TEMPLATE
+from training.runs.outputs import check_output_directory
+from training.runs.user_error import UserError
 from training.teaching.methods import Method
 from training.teaching.methods import Rule
 

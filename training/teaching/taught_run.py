@@ -5,15 +5,15 @@ import shutil
 
 import keras_hub
 
-from keras_pkm.runs.outputs import writing_results
-from keras_pkm.runs.presets import save_preset
-from keras_pkm.runs.run_directory import RunDirectory
-from keras_pkm.runs.user_error import UserError
-from keras_pkm.runs.whole_files import new_directory
+from keras_pkm.files.presets import save_preset
+from keras_pkm.files.whole_files import new_directory
 from keras_pkm.teaching.memory_patch import MemoryPatch
 from keras_pkm.teaching.slot_importance import SlotImportance
 from keras_pkm.teaching.teaching_step import NothingLearnedError
 from training.loading.pretrained_model import load_language_model
+from training.runs.outputs import writing_results
+from training.runs.run_directory import RunDirectory
+from training.runs.user_error import UserError
 from training.teaching.background import choose_method
 from training.teaching.background import find_importance
 from training.teaching.methods import OF_MEMORIES

@@ -12,7 +12,7 @@ from tokenizers import pre_tokenizers
 from tokenizers import trainers
 from tqdm import tqdm
 
-from keras_pkm.runs.user_error import UserError
+from training.runs.user_error import UserError
 
 # Longer words are split for training, whose time grows with the square of their
 # length.

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
 
-from keras_pkm.runs.user_error import UserError
+from training.runs.user_error import UserError
 from training.text.python_docs import python_documents
 from training.text.text_files import check_text_files
 from training.text.text_files import find_text_files

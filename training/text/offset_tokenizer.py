@@ -13,8 +13,8 @@ from tokenizers import normalizers
 from tokenizers import pre_tokenizers
 from tokenizers import processors
 
-from keras_pkm.runs.user_error import UserError
 from keras_pkm.text.transformers_tokenizers import TransformersTokenizer
+from training.runs.user_error import UserError
 
 # keras-hub's patterns for the boundaries of words.
 from keras_hub.src.tokenizers.word_piece_tokenizer import (  # isort: skip

@@ -8,8 +8,8 @@ import keras_hub
 import numpy as np
 from tqdm import tqdm
 
-from keras_pkm.runs.user_error import UserError
-from keras_pkm.runs.whole_files import replacing_file
+from keras_pkm.files.whole_files import replacing_file
+from training.runs.user_error import UserError
 from training.text.row_layouts import RowLayout
 from training.text.row_layouts import sentence_rows
 

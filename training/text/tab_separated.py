@@ -5,7 +5,7 @@ import csv
 import pathlib
 from collections.abc import Sequence
 
-from keras_pkm.runs.user_error import UserError
+from training.runs.user_error import UserError
 
 # As many cells are not in quotes for their commas by accident.
 _ENOUGH = 10

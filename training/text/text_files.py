@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from collections.abc import Sequence
 
-from keras_pkm.runs.user_error import UserError
+from training.runs.user_error import UserError
 
 logger = logging.getLogger("keras_pkm")
 

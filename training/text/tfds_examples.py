@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import tensorflow as tf
 
-from keras_pkm.runs.user_error import UserError
+from training.runs.user_error import UserError
 
 
 def load_tfds(

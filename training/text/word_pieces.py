@@ -12,7 +12,7 @@ from tokenizers import pre_tokenizers
 from tokenizers import trainers
 from tqdm import tqdm
 
-from keras_pkm.runs.user_error import UserError
+from training.runs.user_error import UserError
 
 SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 

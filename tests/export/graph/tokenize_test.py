@@ -15,9 +15,9 @@ from export.graph.tokenize import check_tokenizer
 from export.graph.tokenize import clean
 from export.graph.tokenize import tokenize
 from export.graph.tokenize import tokenize_with_offsets
-from keras_pkm.runs.user_error import UserError
 from keras_pkm.text.transformers_tokenizers import TransformersBertTokenizer
 from tests.export.conftest import WORDS
+from training.runs.user_error import UserError
 from training.text.offset_tokenizer import make_offset_tokenizer
 
 SPECIAL = [

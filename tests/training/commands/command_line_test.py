@@ -4,13 +4,13 @@ import pathlib
 import pytest
 import tensorflow as tf
 
-from keras_pkm.runs.run_directory import RunDirectory
-from keras_pkm.runs.user_error import RunError
-from keras_pkm.runs.user_error import UserError
 from training.commands.command_line import name_run_directory
 from training.commands.command_line import print_errors
 from training.commands.command_line import writing_to
 from training.pretraining.recipe import RECIPES
+from training.runs.run_directory import RunDirectory
+from training.runs.user_error import RunError
+from training.runs.user_error import UserError
 
 
 def test_is_named_after_recipe_and_time():

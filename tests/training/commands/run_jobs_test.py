@@ -7,11 +7,11 @@ import time
 
 import pytest
 
-from keras_pkm.runs.user_error import RunError
 from training.commands.run_jobs import Job
 from training.commands.run_jobs import run_jobs
 from training.commands.signals import Interrupted
 from training.commands.signals import catch_signals
+from training.runs.user_error import RunError
 
 # Says when it began, waits for a file, if one is named, and leaves its result.
 SCRIPT = """

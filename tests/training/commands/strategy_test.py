@@ -1,9 +1,9 @@
 import pytest
 import tensorflow as tf
 
-from keras_pkm.runs.user_error import UserError
 from training.commands.strategy import create_strategy
 from training.commands.strategy import default_precision
+from training.runs.user_error import UserError
 
 without_gpu = pytest.mark.skipif(
     bool(tf.config.list_physical_devices("GPU")),

@@ -3,8 +3,8 @@ import io
 
 import pytest
 
-from keras_pkm.runs.user_error import UserError
 from training.facts.fact_file import read_fact_file
+from training.runs.user_error import UserError
 
 LINES = "Paris\tcapital of\tFrance\n\nOslo\tcapital of\tNorway \r\n"
 

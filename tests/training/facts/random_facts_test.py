@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_pkm.runs.user_error import UserError
 from training.facts.fact_batches import some_facts
 from training.facts.fact_batches import training_batches
 from training.facts.random_facts import END
 from training.facts.random_facts import MASK
 from training.facts.random_facts import START
 from training.facts.random_facts import RandomFacts
+from training.runs.user_error import UserError
 
 FACTS = RandomFacts(
     num_facts=40_000, num_values=64, num_relations=3, name_tokens=32

@@ -7,7 +7,7 @@ import keras_hub
 import numpy as np
 import pytest
 
-from keras_pkm.runs.presets import save_preset
+from keras_pkm.files.presets import save_preset
 from tests.models.tiny import tiny_masked_lm
 from training.finetune import main
 

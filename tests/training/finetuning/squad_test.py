@@ -6,11 +6,11 @@ import types
 import pytest
 
 from keras_pkm import models
-from keras_pkm.runs.seed_directory import SeedDirectory
 from tests.markdown import squeezed
 from training.finetuning import seed as finetuning_seed
 from training.finetuning.kind import Evaluated
 from training.finetuning.progress import SeedProgress
+from training.runs.run_directory import SeedDirectory
 from training.tasks.squad_score import squad_score
 
 

@@ -4,9 +4,9 @@ import pytest
 
 from keras_pkm.callbacks import TrainingCheckpoint
 from keras_pkm.optimizers import PKMAdam
-from keras_pkm.runs.user_error import RunError
 from training.fitting.progress import Progress
 from training.fitting.skipped_steps import SkippedStepsOfRun
+from training.runs.user_error import RunError
 
 
 def test_a_series_goes_on_from_one_fit_to_the_next(tmp_path):

@@ -8,7 +8,6 @@ import pytest
 
 from keras_pkm.models import memories
 from keras_pkm.models import tables
-from keras_pkm.runs.json_files import write_json
 from training.facts.random_facts import RandomFacts
 from training.knowledge import step_times
 from training.knowledge import try_once
@@ -32,6 +31,7 @@ from training.knowledge.trials import grid_trials
 from training.knowledge.trials import main_trials
 from training.knowledge.trials import rate_pairs
 from training.knowledge.trials import sweep_series
+from training.runs.files import write_json
 
 
 def recipe_of(flags=""):

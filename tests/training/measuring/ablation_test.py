@@ -3,8 +3,8 @@ import numpy as np
 import pytest
 
 from keras_pkm.layers import ProductKeyMemory
-from keras_pkm.runs.user_error import UserError
 from training.measuring.ablation import ablated_memory
+from training.runs.user_error import UserError
 
 
 @pytest.fixture

@@ -6,14 +6,14 @@ import os
 import numpy as np
 import pytest
 
-from keras_pkm.runs.run_directory import RunDirectory
-from keras_pkm.runs.user_error import UserError
 from tests.training.tiny_run import TINY
 from tests.training.tiny_run import write_corpus
 from training.loading.pretrained_model import load_tokenizer
 from training.pretrain import parse_recipe
 from training.pretraining.data import PretrainingData
 from training.pretraining.data import plan_data
+from training.runs.run_directory import RunDirectory
+from training.runs.user_error import UserError
 
 
 @pytest.fixture(scope="module")

@@ -5,13 +5,13 @@ import dataclasses
 import numpy as np
 import tensorflow as tf
 
-from keras_pkm.runs.run_directory import RunDirectory
 from tests.training.tiny_run import TINY
 from tests.training.tiny_run import write_corpus
 from training.pretrain import parse_recipe
 from training.pretraining.data import PretrainingData
 from training.pretraining.data import open_corpora
 from training.pretraining.data import prepare_data
+from training.runs.run_directory import RunDirectory
 
 
 def test_what_is_held_out_does_not_depend_on_the_seed(tmp_path):

@@ -5,11 +5,11 @@ import json
 
 import pytest
 
-from keras_pkm.runs.user_error import UserError
 from tests.training.tiny_run import TINY
 from training.pretraining.logs import read_curves_of_runs
 from training.pretraining.logs import read_rows
 from training.pretraining.recipe import parse_recipe
+from training.runs.user_error import UserError
 
 
 def write_run(path, perplexity):

@@ -5,10 +5,10 @@ import logging
 
 import numpy as np
 
-from keras_pkm.runs.recipes import recipe_from_json
 from training.pretraining.data import PretrainingData
 from training.pretraining.recipe import PretrainingRecipe
 from training.pretraining.train import warn_of_unknown_tokens
+from training.runs.recipes import recipe_from_json
 
 
 def test_share_of_unknown_tokens(tiny_run):

@@ -5,10 +5,10 @@ import json
 import numpy as np
 
 from keras_pkm.callbacks.slot_counts import write_slot_counts
-from keras_pkm.runs.recipes import recipe_as_json
 from training.pretraining.recipe import parse_recipe
 from training.reproduction.comparison_directory import ComparisonDirectory
 from training.reproduction.plan import plan_jobs
+from training.runs.recipes import recipe_as_json
 
 NUM_SLOTS = 16
 

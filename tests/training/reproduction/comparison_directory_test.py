@@ -4,10 +4,10 @@ import dataclasses
 
 import pytest
 
-from keras_pkm.runs.user_error import UserError
 from training import reproduce
 from training.reproduction.comparison_directory import ComparisonDirectory
 from training.reproduction.recipe import ReproductionRecipe
+from training.runs.user_error import UserError
 
 
 @pytest.fixture

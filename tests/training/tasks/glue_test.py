@@ -5,7 +5,7 @@ import io
 import numpy as np
 import pytest
 
-from keras_pkm.runs.user_error import UserError
+from training.runs.user_error import UserError
 from training.tasks.bad_rows import BadRows
 from training.tasks.glue import GLUE
 from training.tasks.glue import load_glue

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from keras_pkm.runs.user_error import UserError
+from training.runs.user_error import UserError
 from training.tasks.bad_rows import BadRows
 from training.tasks.squad import load_squad
 from training.tasks.squad import read_squad

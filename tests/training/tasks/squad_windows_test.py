@@ -4,9 +4,9 @@ import keras_hub
 import numpy as np
 import pytest
 
-from keras_pkm.runs.user_error import UserError
 from keras_pkm.text.special_tokens import SpecialTokens
 from keras_pkm.text.window_sizes import WindowSizes
+from training.runs.user_error import UserError
 from training.tasks.bad_rows import BadRows
 from training.tasks.squad import SquadExample
 from training.tasks.squad import read_squad

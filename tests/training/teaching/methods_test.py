@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_pkm.runs.user_error import UserError
 from keras_pkm.teaching import SlotImportance
 from tests.models.tiny import masked_batch
 from tests.models.tiny import tiny_masked_lm
+from training.runs.user_error import UserError
 from training.teaching.methods import make_teacher
 
 TRAINED = {

@@ -3,7 +3,7 @@ import json
 import keras_hub
 import pytest
 
-from keras_pkm.runs.user_error import UserError
+from training.runs.user_error import UserError
 from training.text.byte_pairs import SPECIAL_TOKENS
 from training.text.byte_pairs import load_byte_pairs
 from training.text.byte_pairs import train_byte_pairs

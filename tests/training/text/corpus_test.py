@@ -1,6 +1,6 @@
 import pytest
 
-from keras_pkm.runs.user_error import UserError
+from training.runs.user_error import UserError
 from training.text.corpus import Corpus
 from training.text.corpus import open_corpus
 from training.text.corpus import split_documents

@@ -3,7 +3,7 @@ import os
 import numpy as np
 import pytest
 
-from keras_pkm.runs.user_error import UserError
+from training.runs.user_error import UserError
 from training.text.packed_text import open_packed
 from training.text.packed_text import tokenize_and_pack
 from training.text.tokenized_documents import tokenize_sentences

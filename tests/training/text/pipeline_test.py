@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from keras_pkm.runs.user_error import UserError
 from tests.training.text.offset_tokenizer_test import DISPUTED
 from training.batches.masked_lm import training_batches
 from training.batches.masking import Masking
+from training.runs.user_error import UserError
 from training.text.packed_text import tokenize_and_pack
 from training.text.text_files import read_documents
 

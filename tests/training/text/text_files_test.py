@@ -3,7 +3,7 @@ import logging
 
 import pytest
 
-from keras_pkm.runs.user_error import UserError
+from training.runs.user_error import UserError
 from training.text.text_files import check_text_files
 from training.text.text_files import find_text_files
 from training.text.text_files import read_documents

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_pkm.runs.user_error import UserError
 from keras_pkm.text.special_tokens import SpecialTokens
 from keras_pkm.text.window_sizes import WindowSizes
 from training.batches.labelled import dev_batches
 from training.batches.labelled import encode_texts
 from training.batches.labelled import training_batches
+from training.runs.user_error import UserError
 from training.tasks.bad_rows import BadRows
 from training.tasks.glue import GLUE
 from training.tasks.glue import load_glue

@@ -3,7 +3,7 @@ import sys
 import pytest
 import tensorflow as tf
 
-from keras_pkm.runs.user_error import UserError
+from training.runs.user_error import UserError
 from training.text.corpus import open_corpus
 
 tfds = pytest.importorskip("tensorflow_datasets")

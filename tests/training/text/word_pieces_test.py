@@ -5,7 +5,7 @@ import sys
 import numpy as np
 import pytest
 
-from keras_pkm.runs.user_error import UserError
+from training.runs.user_error import UserError
 from training.text.corpus import open_corpus
 from training.text.word_pieces import SPECIAL_TOKENS
 from training.text.word_pieces import load_vocabulary

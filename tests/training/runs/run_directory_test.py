@@ -4,11 +4,11 @@ import pathlib
 
 import pytest
 
-from keras_pkm.runs.presets import save_preset
-from keras_pkm.runs.run_directory import RunDirectory
-from keras_pkm.runs.run_directory import find_preset
-from keras_pkm.runs.user_error import UserError
+from keras_pkm.files.presets import save_preset
 from training.pretraining.recipe import RECIPES
+from training.runs.run_directory import RunDirectory
+from training.runs.run_directory import find_preset
+from training.runs.user_error import UserError
 
 
 class Task:

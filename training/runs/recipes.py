@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from typing import Any
 from typing import TypeVar
 
-from keras_pkm.runs.user_error import UserError
+from training.runs.user_error import UserError
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -16,11 +16,7 @@ Recipe = TypeVar("Recipe", bound="DataclassInstance")
 
 
 def recipe_as_json(recipe: Any) -> dict[str, Any]:
-    """Returns the fields of a recipe as they are stored in JSON.
-
-    Args:
-        recipe: A dataclass.
-    """
+    """Returns the fields of a recipe as they are stored in JSON."""
     # In JSON, tuples become lists and paths become text.
     return json.loads(json.dumps(dataclasses.asdict(recipe), default=str))
 
@@ -28,17 +24,7 @@ def recipe_as_json(recipe: Any) -> dict[str, Any]:
 def recipe_from_json(
     stored: dict[str, Any], kind: type[Recipe], path: str, flag: str
 ) -> Recipe:
-    """Returns a stored recipe as the dataclass that it was.
-
-    Args:
-        stored: The result of `recipe_as_json`, in this or an earlier version.
-        kind: The dataclass.
-        path: The run's directory, for the error.
-        flag: The flag that named the run, for the error.
-
-    Raises:
-        UserError: a later version wrote it.
-    """
+    """Returns a stored recipe as the dataclass that it was."""
     fields = {field.name: field for field in dataclasses.fields(kind)}
     if unknown := sorted(set(stored) - set(fields)):
         raise UserError(
@@ -66,16 +52,7 @@ def field_names(recipe: Any, but: Iterable[str] = ()) -> list[str]:
 def recipe_differences(
     stored: dict[str, Any], recipe: Any, names: Iterable[str]
 ) -> list[str]:
-    """Describes the fields in which a stored recipe differs from another one.
-
-    Args:
-        stored: The result of `recipe_as_json`, in this or an earlier version.
-        recipe: A dataclass.
-        names: The fields to compare.
-
-    Returns:
-        For each field that differs, its flag and both values.
-    """
+    """Describes the fields in which a stored recipe differs from another."""
     # If an earlier version had no such flag, its run counts as the default.
     defaults = {
         field.name: field.default

@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterator
 from typing import TextIO
 
-from keras_pkm.runs.user_error import UserError
+from training.runs.user_error import UserError
 
 LOCK = "run.lock"
 
@@ -34,16 +34,6 @@ def locked_directory(
     the file system does not support locks, a warning is logged instead. If the
     directory was created here and nothing was written into it, it is removed
     again.
-
-    Args:
-        root: The directory.
-        flag: The flag that named it, for errors.
-        inherited: Whether processes started within this context keep the lock,
-            too, until the last of them has ended.
-
-    Raises:
-        UserError: another process holds the lock, or the directory cannot be
-            written.
     """
     created = [path for path in (root, *root.parents) if not path.exists()]
     try:

@@ -6,8 +6,8 @@ import pathlib
 import keras
 import keras_hub
 
-from keras_pkm.runs.checksums import seal_directory
-from keras_pkm.runs.whole_files import replacing_directory
+from keras_pkm.files.checksums import seal_directory
+from keras_pkm.files.whole_files import replacing_directory
 
 
 def save_preset(

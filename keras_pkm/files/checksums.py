@@ -14,8 +14,7 @@ from typing import TypeAlias
 
 import tensorflow as tf
 
-from keras_pkm.runs.any_file_system import write_whole_anywhere
-from keras_pkm.runs.user_error import UserError
+from keras_pkm.files.any_file_system import write_whole_anywhere
 
 CHECKSUMS = "checksums.json"
 #: The size of a file and its SHA-256 sum.
@@ -78,36 +77,19 @@ def find_change(path: str | os.PathLike[str]) -> str | None:
     return None
 
 
-def check_unchanged(path: pathlib.Path, flag: str) -> None:
-    """Checks a file or a directory against its checksums, if there are any.
+def compare_with_checksums(
+    path: pathlib.Path,
+) -> tuple[pathlib.Path, str | None]:
+    """Compares a file or a directory with its checksums, if there are any.
 
     The checksums of a directory are in it, or, like those of a file, in a
     directory above.
 
-    Args:
-        path: The file or directory.
-        flag: The flag that named it, for the error.
-
-    Raises:
-        UserError: it has changed since it was written.
+    Returns:
+        The file of the checksums, and the first change, or `None`.
     """
-    checksums = path / CHECKSUMS
-    if checksums.exists():
-        change = find_change(checksums)
-    else:
-        checksums, change = _find_change_below(path)
-    if change:
-        raise UserError(
-            f"{flag} must be as it was written, but in '{checksums.parent}' "
-            f"{change}: put back a copy of it; or, if the change is wanted, "
-            f"remove '{checksums}'"
-        )
-
-
-def _find_change_below(
-    path: pathlib.Path,
-) -> tuple[pathlib.Path, str | None]:
-    """Compares a file, or a directory's files, with sums in folders above."""
+    if (path / CHECKSUMS).exists():
+        return path / CHECKSUMS, find_change(path / CHECKSUMS)
     for folder in path.parents[:_DEPTH]:
         checksums = folder / CHECKSUMS
         name = path.relative_to(folder).as_posix()

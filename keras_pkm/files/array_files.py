@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from keras_pkm.runs.whole_files import replacing_file
+from keras_pkm.files.whole_files import replacing_file
 
 
 def write_arrays(path: pathlib.Path, arrays: Mapping[str, np.ndarray]) -> None:

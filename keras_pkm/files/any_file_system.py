@@ -5,7 +5,7 @@ import os
 
 import tensorflow as tf
 
-from keras_pkm.runs.whole_files import partial_name
+from keras_pkm.files.whole_files import partial_name
 
 
 def write_whole_anywhere(path: str, text: str) -> None:

@@ -5,20 +5,12 @@ import pathlib
 import tempfile
 from collections.abc import Iterator
 
-from keras_pkm.runs.user_error import RunError
-from keras_pkm.runs.user_error import UserError
+from training.runs.user_error import RunError
+from training.runs.user_error import UserError
 
 
 def check_output_file(path: pathlib.Path | None, flag: str) -> None:
-    """Checks that a file can be written, or replaced.
-
-    Args:
-        path: The file; `None` if none is to be written.
-        flag: The flag that named it, for the error.
-
-    Raises:
-        UserError: it cannot.
-    """
+    """Checks that a file can be written, or replaced."""
     if path is None:
         return
     if path.is_dir():
@@ -30,15 +22,7 @@ def check_output_file(path: pathlib.Path | None, flag: str) -> None:
 
 
 def check_output_directory(path: pathlib.Path, flag: str) -> None:
-    """Checks that a directory is new or empty, and can be written.
-
-    Args:
-        path: The directory.
-        flag: The flag that named it, for the error.
-
-    Raises:
-        UserError: it is not, or cannot be.
-    """
+    """Checks that a directory is new or empty, and can be written."""
     if path.is_dir() and any(path.iterdir()):
         raise UserError(
             f"{flag} must be new or empty, but '{path}' is not: pass another "
@@ -49,14 +33,7 @@ def check_output_directory(path: pathlib.Path, flag: str) -> None:
 
 @contextlib.contextmanager
 def writing_results(path: pathlib.Path) -> Iterator[None]:
-    """Turns a failure to write results into an error that names their path.
-
-    Args:
-        path: The file or directory that is being written.
-
-    Raises:
-        RunError: it cannot be written, for instance because the disk is full.
-    """
+    """Turns a failure to write results into an error that names their path."""
     try:
         yield
     except OSError as error:

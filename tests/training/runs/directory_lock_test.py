@@ -10,15 +10,15 @@ import sys
 
 import pytest
 
-from keras_pkm.runs.directory_lock import LOCK
-from keras_pkm.runs.directory_lock import locked_directory
-from keras_pkm.runs.user_error import UserError
+from training.runs.directory_lock import LOCK
+from training.runs.directory_lock import locked_directory
+from training.runs.user_error import UserError
 
 ROOT = pathlib.Path(__file__).parents[2]
 # Says so once it has the lock, and keeps it until it is killed.
 HOLDER = """
 import pathlib, sys, time
-from keras_pkm.runs.directory_lock import locked_directory
+from training.runs.directory_lock import locked_directory
 with locked_directory(pathlib.Path(sys.argv[1]), "--run-dir"):
     print("locked", flush=True)
     time.sleep(300)

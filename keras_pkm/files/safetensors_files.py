@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from keras_pkm.runs.whole_files import replacing_file
+from keras_pkm.files.whole_files import replacing_file
 
 
 def write_safetensors(

@@ -1,26 +1,25 @@
 """The directory of a run: the only place that knows its files' names."""
 
 import contextlib
+import dataclasses
 import pathlib
 import shutil
 from collections.abc import Iterable
 from collections.abc import Iterator
 from typing import Any
 
-from keras_pkm.runs.checksums import record_checksums
-from keras_pkm.runs.directory_lock import LOCK
-from keras_pkm.runs.directory_lock import locked_directory
-from keras_pkm.runs.json_files import read_json
-from keras_pkm.runs.json_files import write_json
-from keras_pkm.runs.recipes import field_names
-from keras_pkm.runs.recipes import recipe_as_json
-from keras_pkm.runs.recipes import recipe_differences
-from keras_pkm.runs.seed_directory import SeedDirectory
-from keras_pkm.runs.stage_logs import StageLogs
-from keras_pkm.runs.user_error import UserError
-from keras_pkm.runs.whole_files import is_temporary
-from keras_pkm.runs.whole_files import remove_leftovers
-from keras_pkm.runs.whole_files import write_whole
+from keras_pkm.files.checksums import record_checksums
+from keras_pkm.files.whole_files import is_temporary
+from keras_pkm.files.whole_files import remove_leftovers
+from keras_pkm.files.whole_files import write_whole
+from training.runs.directory_lock import LOCK
+from training.runs.directory_lock import locked_directory
+from training.runs.files import read_json
+from training.runs.files import write_json
+from training.runs.recipes import field_names
+from training.runs.recipes import recipe_as_json
+from training.runs.recipes import recipe_differences
+from training.runs.user_error import UserError
 
 # Flags that may change when a run is resumed.
 _FREE_FIELDS = (
@@ -34,6 +33,37 @@ _FREE_FIELDS = (
 )
 #: The models of a pretraining run, in the order of preference.
 MODELS = ("best", "last", "plain")
+
+
+@dataclasses.dataclass(frozen=True)
+class StageLogs:
+    """Paths of the logs of a stage of pretraining."""
+
+    # CSV file of Keras' own figures, a row for each evaluation.
+    epochs: pathlib.Path
+    # CSV file of the training perplexity by step.
+    perplexity: pathlib.Path
+    # CSV file of the usage of each memory by step.
+    memory: pathlib.Path
+    # Directory of the reads of each slot, a file for each measurement.
+    slots: pathlib.Path
+    # Directory of TensorBoard summaries.
+    tensorboard: pathlib.Path
+    # Directory of TensorBoard summaries of the memories.
+    memory_tensorboard: pathlib.Path
+
+
+class SeedDirectory:
+    """The files of one seed of a fine-tuning run."""
+
+    def __init__(self, root: pathlib.Path):
+        self.root = root
+        # The figures after each epoch, written after the last one.
+        self.results = root / "results.json"
+        # For resuming an unfinished seed.
+        self.checkpoints = root / "checkpoints"
+        # The model of the best epoch, as a preset.
+        self.best = root / "best"
 
 
 class RunDirectory:
@@ -54,9 +84,6 @@ class RunDirectory:
     - `document_frequencies.npz`: the number of batches of training text that
       read each slot, as `keras_pkm.teaching.SlotImportance` stores it;
     - `patch.safetensors`: the changes of the memories, if the run was taught.
-
-    Args:
-        root: path of the directory.
     """
 
     def __init__(self, root: str | pathlib.Path):
@@ -128,28 +155,15 @@ class RunDirectory:
         return self.logs.is_dir() and any(self.logs.iterdir())
 
     def read_recipe(self, flag: str = "--model") -> dict[str, Any]:
-        """Returns the recipe as it is stored.
-
-        Raises:
-            UserError: the file is not JSON.
-        """
+        """Returns the recipe as it is stored."""
         return read_json(self.recipe, flag)
 
     def read_results(self, flag: str = "--model") -> dict[str, Any]:
-        """Returns the final figures; they are empty until the run has ended.
-
-        Raises:
-            UserError: the file is not JSON.
-        """
+        """Returns the final figures; they are empty until the run has ended."""
         return read_json(self.results, flag, default={})
 
     def write_results(self, results: dict[str, Any], table: str) -> None:
-        """Writes the final figures as a table, then as JSON, which ends a run.
-
-        Args:
-            results: The figures, serializable as JSON.
-            table: The same as Markdown.
-        """
+        """Writes the final figures, which ends a run: a table, then JSON."""
         write_whole(self.results_table, f"{table}\n")
         write_json(self.results, results)
         finished = [
@@ -169,13 +183,6 @@ class RunDirectory:
         For a fine-tuning run that is the model of the best seed. For a
         pretraining run it is the first of `models` that exists: a run that has
         not ended may have no best model yet.
-
-        Args:
-            flag: The flag that named the run, for errors.
-            models: Names of a pretraining run's models, in order of preference.
-
-        Raises:
-            UserError: there is none yet.
         """
         best = self.read_results(flag).get("best_model")
         if best is None and "task" in self.read_recipe(flag):
@@ -193,12 +200,7 @@ class RunDirectory:
         )
 
     def check(self, recipe: Any) -> None:
-        """Checks that a run of the recipe can start or resume here.
-
-        Raises:
-            UserError: the directory contains something else, or a run that
-                may not be resumed.
-        """
+        """Checks that a run of the recipe can start or resume here."""
         self._check_place()
         if not self.is_run:
             return
@@ -240,9 +242,6 @@ class RunDirectory:
         """Locks the directory within this context; see `locked_directory`.
 
         Leftovers of interrupted writes are removed first.
-
-        Raises:
-            UserError: another process writes into it, or it is not writable.
         """
         self._check_place()
         with locked_directory(self.root, "--run-dir"):
@@ -250,15 +249,7 @@ class RunDirectory:
             yield
 
     def create(self, recipe: Any, folders: Iterable[pathlib.Path] = ()) -> None:
-        """Writes the recipe. The directory must be locked and checked.
-
-        Args:
-            recipe: A dataclass.
-            folders: Directories to create in it.
-
-        Raises:
-            UserError: it cannot be written.
-        """
+        """Writes the recipe. The directory must be locked and checked."""
         try:
             self.root.mkdir(parents=True, exist_ok=True)
             write_json(self.recipe, recipe_as_json(recipe))
@@ -283,16 +274,6 @@ class RunDirectory:
 def find_preset(
     name: str, flag: str = "--model", models: Iterable[str] = MODELS
 ) -> str:
-    """Returns the preset that a flag names: a run's model, or itself.
-
-    Args:
-        name: The directory of a run, or any name of a preset.
-        flag: The flag, for errors.
-        models: Names of a pretraining run's models, see
-            `RunDirectory.find_model`.
-
-    Raises:
-        UserError: it is a run without a model.
-    """
+    """Returns the preset that a flag names: a run's model, or itself."""
     run = RunDirectory(name)
     return str(run.find_model(flag, models)) if run.is_run else name

@@ -3,13 +3,13 @@
 import pytest
 import tensorflow as tf
 
-from keras_pkm.runs.any_file_system import write_whole_anywhere
-from keras_pkm.runs.whole_files import is_temporary
-from keras_pkm.runs.whole_files import new_directory
-from keras_pkm.runs.whole_files import remove_leftovers
-from keras_pkm.runs.whole_files import replacing_directory
-from keras_pkm.runs.whole_files import replacing_file
-from keras_pkm.runs.whole_files import write_whole
+from keras_pkm.files.any_file_system import write_whole_anywhere
+from keras_pkm.files.whole_files import is_temporary
+from keras_pkm.files.whole_files import new_directory
+from keras_pkm.files.whole_files import remove_leftovers
+from keras_pkm.files.whole_files import replacing_directory
+from keras_pkm.files.whole_files import replacing_file
+from keras_pkm.files.whole_files import write_whole
 
 
 @pytest.mark.parametrize("write", [replacing_directory, new_directory])
