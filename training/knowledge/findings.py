@@ -28,6 +28,7 @@ def collect_findings(recipe: RecallRecipe) -> dict:
             "milliseconds": [1000 * seconds for _, _, seconds in stages],
             "rates": list(best_rates(recipe, key)),
             "parameters": seeds[0]["parameters"],
+            "optimizer_bytes": seeds[0].get("optimizer_bytes"),
             "steps": seeds[0]["steps"],
             "seconds": seeds[0]["seconds"],
             "exposures": seeds[0]["exposures"],

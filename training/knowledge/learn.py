@@ -76,6 +76,7 @@ def learn(
         "facts": facts.num_facts,
         "rates": list(rates),
         "parameters": _count(model.trainable_variables),
+        "optimizer_bytes": _bytes(model.optimizer.variables),
         "steps": done,
         "seconds": seconds,
         "exposures": done * recipe.batch_size / facts.num_facts,
@@ -111,6 +112,13 @@ def measure(
 
 def _count(variables):
     return sum(int(np.prod(variable.shape)) for variable in variables)
+
+
+def _bytes(variables):
+    return sum(
+        int(np.prod(variable.shape)) * np.dtype(variable.dtype).itemsize
+        for variable in variables
+    )
 
 
 def _spread(steps, parts):

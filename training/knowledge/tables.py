@@ -25,8 +25,9 @@ def make_tables(findings: dict) -> dict[str, tuple[list[str], list[list[str]]]]:
 
 def _models(contenders):
     header = [
-        *("model", "parameters", "width", "ms a step", "steps", "exposures"),
-        *("rates", "recall %", "bits known", "bits a parameter"),
+        *("model", "parameters", "optimizer MiB", "width", "ms a step"),
+        *("steps", "exposures", "rates", "recall %", "bits known"),
+        "bits a parameter",
     ]
     rows = []
     for key, found in contenders.items():
@@ -36,6 +37,7 @@ def _models(contenders):
             [
                 found["title"],
                 f"{found['parameters']:,}",
+                _mebibytes(found["optimizer_bytes"]),
                 f"{found['width']:,}",
                 ", ".join(f"{each:.0f}" for each in found["milliseconds"]),
                 f"{found['steps']:,}",
@@ -121,6 +123,11 @@ def _by_facts(what, found):
         ]
         rows.append([title, *cells, f"{max(learned):,}" if learned else "-"])
     return header, rows
+
+
+def _mebibytes(number):
+    # Older trials did not count them.
+    return "-" if number is None else f"{number / 2**20:.1f}"
 
 
 def _rates(key, rates):
