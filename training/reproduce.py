@@ -25,39 +25,18 @@ import tyro
 
 from training.commands.command_line import command_of
 from training.commands.command_line import run_until_stopped
-from training.commands.run_jobs import run_jobs
-from training.reports.markdown import print_markdown
-from training.reproduction.comparison_directory import ComparisonDirectory
-from training.reproduction.inputs import check_inputs
-from training.reproduction.numbers import collect_figures
-from training.reproduction.plan import plan_jobs
-from training.reproduction.recipe import ReproductionRecipe
-from training.reproduction.report import write_report
+from training.studies.papers.recipe import ReproductionRecipe
+from training.studies.papers.study import PaperStudy
 
 
 def main(args: list[str] | None = None) -> int:
     """Runs the command and returns its exit code."""
     args = sys.argv[1:] if args is None else args
-    recipe = tyro.cli(ReproductionRecipe, args=args)
+    study = PaperStudy(tyro.cli(ReproductionRecipe, args=args))
     again = command_of("training/reproduce.py", args)
     return run_until_stopped(
-        lambda signals: reproduce(recipe), f"\nTo resume: {again}"
+        lambda signals: study.run(), f"\nTo resume: {again}"
     )
-
-
-def reproduce(recipe: ReproductionRecipe) -> dict:
-    """Runs the remaining commands of the comparison; returns its figures."""
-    recipe.check()
-    directory = ComparisonDirectory(recipe.out)
-    with directory.hold(recipe):
-        check_inputs(recipe)
-        directory.write_recipe(recipe)
-        run_jobs(plan_jobs(recipe), directory.logs, recipe.at_once)
-        figures = collect_figures(recipe)
-        write_report(recipe, figures)
-    print_markdown(directory.table.read_text(encoding="utf-8"))
-    print(f"The report is in {directory.page}.")
-    return figures
 
 
 if __name__ == "__main__":

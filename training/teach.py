@@ -22,9 +22,9 @@ import tyro
 from training.commands.command_line import command_of
 from training.commands.command_line import print_errors
 from training.commands.command_line import run_until_stopped
-from training.forgetting.recipe import ForgettingRecipe
 from training.reports.markdown import print_markdown
 from training.runs.run_directory import RunDirectory
+from training.studies.forgetting.recipe import ForgettingRecipe
 from training.teaching.recipe import TeachingRecipe
 from training.teaching.taught_run import make_taught_run
 
@@ -40,11 +40,12 @@ def main(args: list[str] | None = None) -> int:
     rest = [arg for arg in args if arg != _COMPARE]
     recipe = tyro.cli(ForgettingRecipe, args=rest)
     # Draws pictures, with the extra `plots`, which teaching does not need.
-    from training.forgetting.compare import compare
+    from training.studies.forgetting.study import ForgettingStudy
 
+    study = ForgettingStudy(recipe)
     again = command_of("training/teach.py", args)
     return run_until_stopped(
-        lambda signals: compare(recipe), f"\nTo resume: {again}"
+        lambda signals: study.run(), f"\nTo resume: {again}"
     )
 
 

@@ -28,7 +28,7 @@ _USE = {
     "KL_w (paper)": "KL_w (paper)",
 }
 #: Models without memory.
-_PLAIN = ("a BERT", "b BERT, as many steps longer")
+_PLAIN = ("a BERT", "b BERT, trained twice as long")
 _DEPTHS = {
     "model": "model",
     "perplexity": "perplexity",

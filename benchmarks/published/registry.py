@@ -118,7 +118,7 @@ FIGURES = (
     Figure(
         "recall-rates",
         (
-            "python training/recall.py --out {out} --contenders resm "
+            "python training/recall.py --out {out} --candidates resm "
             "--learning-rates 2e-3 --memory-learning-rates 1e-3 1e-2 3e-2",
         ),
         (_headed(_CAPACITY, "rates", "Learning rates that were tried"),),

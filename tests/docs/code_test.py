@@ -14,9 +14,9 @@ from tests.docs.pages import ROOT
 from tests.docs.pages import blocks
 from tests.docs.pages import commands
 from tests.docs.pages import pages
-from training.forgetting.recipe import ForgettingRecipe
-from training.knowledge import recipe as knowledge
 from training.pretraining import recipe as pretraining
+from training.studies.forgetting.recipe import ForgettingRecipe
+from training.studies.recall import recipe as knowledge
 from training.teaching.recipe import TeachingRecipe
 
 # Why blocks are not run, page by page.
@@ -41,7 +41,9 @@ RECIPES = {
     "training/finetune.py": "training.finetuning.recipe.FinetuningRecipe",
     "training/evaluate_mlm.py": "training.evaluation.recipe.EvaluationRecipe",
     "training/analyze_memory.py": "training.analysis.recipe.AnalysisRecipe",
-    "training/reproduce.py": "training.reproduction.recipe.ReproductionRecipe",
+    "training/reproduce.py": (
+        "training.studies.papers.recipe.ReproductionRecipe"
+    ),
     "export/saved_model.py": "export.trained.recipe.ExportRecipe",
     "export/patch.py": "export.modules.patch_module.PatchRecipe",
     "export/memory_usage.py": "export.modules.served_usage.UsageRecipe",

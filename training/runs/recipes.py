@@ -28,8 +28,9 @@ def recipe_from_json(
     fields = {field.name: field for field in dataclasses.fields(kind)}
     if unknown := sorted(set(stored) - set(fields)):
         raise UserError(
-            f"{flag} must be runs of this version or an earlier one, but the "
-            f"recipe of '{path}' has {', '.join(unknown)}: update keras_pkm"
+            f"{flag} must be what this version of keras_pkm can continue, but "
+            f"the recipe of '{path}' has {', '.join(unknown)}: use the version "
+            "that wrote it, or pass another directory"
         )
     return kind(
         **{

@@ -1,0 +1,199 @@
+"""`training/teach.py --compare`, to the end, at sizes that mean nothing."""
+
+import json
+
+import pytest
+
+from benchmarks.published.figure import find_table
+from tests.training.studies.run_here import run_here
+from tests.training.teach_test import TEXT
+from tests.training.teach_test import make_run
+from training import teach
+from training.runs.user_error import UserError
+from training.studies import study
+from training.studies.forgetting import settings
+from training.studies.forgetting.merit import merit
+from training.studies.forgetting.recipe import ForgettingRecipe
+from training.studies.forgetting.study import ForgettingStudy
+from training.studies.recall.recipe import RecallRecipe
+
+RATES = (
+    "--learning-rates 0.001 0.01 --memory-learning-rates 0.01 0.1 "
+    "--memory-sgd-rates 10"
+)
+
+
+@pytest.fixture
+def here(monkeypatch):
+    monkeypatch.setattr(study, "run_jobs", run_here)
+
+    def sizes(recipe):
+        return RecallRecipe(
+            out=recipe.out,
+            hidden_dim=32,
+            num_layers=1,
+            num_heads=2,
+            intermediate_dim=32,
+            num_sub_keys=16,
+            memory_top_k=4,
+            memory_key_dim=16,
+            batch_size=32,
+        )
+
+    monkeypatch.setattr(settings, "_sizes", sizes)
+
+
+@pytest.mark.slow
+def test_random_facts_to_the_end(here, tmp_path, capsys):
+    out = tmp_path / "out"
+    args = f"--compare --out {out} --old-facts 32 --new-facts 5 --epochs 100 "
+    args += f"--group-size 3 --steps 20 --slots 200 {RATES} --methods "
+    names = ["values-adam", "slots-sgd"]
+    assert teach.main([*args.split(), *names]) == 0
+    assert run_here.done == [f"{each}-seed-0" for each in ["base", *names]]
+    found = json.loads((out / "report.json").read_text())
+    assert found["known_before"] == [1.0]
+    for name, rates in zip(names, ([0.01, 0.1], [10.0])):
+        tried = found["candidates"][name]["tried"]
+        assert [each["rate"] for each in tried] == rates
+        for each in tried:
+            (seed,) = each["seeds"]
+            assert len(seed["steps"]) == 2 and max(seed["steps"]) <= 20
+            assert seed["rows"] > 0
+            assert seed["new"]["facts"] == 5
+            assert seed["old"]["facts"] == 32
+            assert each["learned"] == seed["new"]["known_after"]
+            assert each["kept"] == seed["old"]["kept"]
+    best = found["candidates"]["values-adam"]["best"]
+    merits = [
+        each["learned"] * each["kept"]
+        for each in found["candidates"]["values-adam"]["tried"]
+    ]
+    assert merits[best] == max(merits)
+    page = (out / "report.md").read_text()
+    assert page in capsys.readouterr().out
+    assert "knew 100.00 % of 32 random facts" in page
+    assert "| important slots, SGD " in page
+    assert (out / "forgetting.png").stat().st_size > 10_000
+
+    # Another way can be added; what is there is not done again.
+    assert teach.main([*args.split(), *names, "values-sgd"]) == 0
+    assert run_here.done == ["values-sgd-seed-0"]
+    # Other numbers are another comparison.
+    args = args.replace("--new-facts 5", "--new-facts 6")
+    assert teach.main([*args.split(), *names]) == 2
+    assert "--new-facts was 5, now 6" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_text_to_the_end(here, tmp_path, capsys):
+    model, text = make_run(tmp_path / "run"), tmp_path / "text.txt"
+    text.write_text("\n\n".join([TEXT] * 4))
+    out = tmp_path / "out"
+    args = f"--compare --out {out} --model {model} --text {text} --steps 4 "
+    args += f"--methods values-adam --batch-size 4 {RATES}"
+    assert teach.main(args.split()) == 2
+    assert "pass all three" in capsys.readouterr().err
+    args += f" --keep {text}"
+    # Only important slots need the text that the model was trained on.
+    slots = args.replace("values-adam", "slots-adam").split()
+    assert teach.main(slots) == 2
+    assert "pass --background TEXT" in capsys.readouterr().err
+    assert teach.main(args.split()) == 0
+    assert run_here.done == ["values-adam-seed-0"]
+    found = json.loads((out / "report.json").read_text())
+    assert found["known_before"] is None
+    for each in found["candidates"]["values-adam"]["tried"]:
+        (seed,) = each["seeds"]
+        # Below 0 where a rate was so high that the perplexity rose.
+        new = seed["new"]
+        fallen = 1 - new["perplexity_after"] / new["perplexity_before"]
+        assert each["learned"] == pytest.approx(
+            min(1, fallen / (1 - new["fall"]))
+        )
+        assert each["kept"] == pytest.approx(1 / (1 + seed["old"]["change"]))
+    assert "| values, Adam " in (out / "report.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ("--seeds 0", "--seeds must be at least 1"),
+        ("--learning-rates 0", "--learning-rates must be above 0"),
+        ("--memory-sgd-rates 1 1", "--memory-sgd-rates must be at least one"),
+        ("--old-facts 9000000", "--facts must be from 1 to"),
+        ("--model nowhere --text a --keep b", "--model must be"),
+    ],
+)
+def test_mistakes(flags, message, here, tmp_path, capsys):
+    out = tmp_path / "out"
+    assert teach.main(["--compare", "--out", str(out), *flags.split()]) == 2
+    assert message in capsys.readouterr().err
+    assert not (out / "forgetting.json").exists()
+
+
+def test_a_job_that_left_nothing_is_named(tmp_path):
+    with pytest.raises(UserError, match="--out must have a .*seed-0.json"):
+        ForgettingStudy(ForgettingRecipe(out=tmp_path)).collect()
+
+
+def _of_text(learned, kept):
+    seeds = [{"new": {"perplexity_after": 1.0}}]
+    return merit({"learned": learned, "kept": kept, "seeds": seeds})
+
+
+def test_the_best_rate_of_a_text_is_one_that_taught_it():
+    assert _of_text(1.0, 0.5) > _of_text(0.99, 1.0)
+    assert _of_text(1.0, 0.9) > _of_text(1.0, 0.8)
+    assert _of_text(0.9, 0.9) > _of_text(0.8, 0.9)
+    # Product alone would prefer the second: -0.1 to -0.02.
+    assert _of_text(-0.1, 1.0) > _of_text(-0.2, 0.1)
+
+
+def test_the_best_rate_of_facts_has_the_highest_product():
+    def of_facts(learned, kept):
+        seeds = [{"new": {"facts": 5}}]
+        return merit({"learned": learned, "kept": kept, "seeds": seeds})
+
+    assert of_facts(0.99, 1.0) > of_facts(1.0, 0.5)
+
+
+def _tried(rate, steps, known):
+    seed = {
+        "rate": rate,
+        "steps": steps,
+        "new": {"facts": 4, "known_after": known},
+        "old": {"facts": 9, "kept": known},
+    }
+    return {"rate": rate, "learned": known, "kept": known, "seeds": [seed]}
+
+
+def test_the_report_says_what_the_caps_left_out(tmp_path):
+    """What the cap of steps stopped, and rates at the edge of their grid."""
+    steps = [[20, 20], [20, 7], [3, 4]]
+    tried = [
+        _tried(rate, each, known)
+        for rate, each, known in zip((0.1, 0.2, 0.3), steps, (0.5, 0.2, 0.1))
+    ]
+    ways = {
+        name: {"title": name, "tried": tried[:length], "best": best}
+        for name, length, best in (
+            ("low", 3, 0),
+            ("middle", 3, 1),
+            ("high", 3, 2),
+            ("alone", 1, 0),
+        )
+    }
+    recipe = ForgettingRecipe(out=tmp_path, steps=20)
+    findings = {"candidates": ways, "known_before": [1.0]}
+    ForgettingStudy(recipe).write_report(findings)
+    page = (tmp_path / "report.md").read_text()
+    rows = find_table(page, "The best learning rate of each way")
+    names = ("rate", "groups learned", "at all rates")
+    places = [rows[0].index(name) for name in names]
+    assert {row[0]: [row[place] for place in places] for row in rows[2:]} == {
+        "low": ["0.1 (lowest)", "0 of 2", "3 of 6"],
+        "middle": ["0.2", "1 of 2", "3 of 6"],
+        "high": ["0.3 (highest)", "2 of 2", "3 of 6"],
+        "alone": ["0.1", "0 of 2", "0 of 2"],
+    }

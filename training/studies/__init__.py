@@ -1,0 +1,1 @@
+"""Comparisons: candidates, settings and seeds become trials, tables, plots."""

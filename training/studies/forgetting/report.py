@@ -1,0 +1,163 @@
+"""The report on teaching methods: tables and a plot."""
+
+from training.reports.knowledge_plots import plot_forgetting
+from training.studies.forgetting.merit import kept
+from training.studies.forgetting.merit import learned
+from training.studies.forgetting.recipe import ForgettingRecipe
+from training.studies.report import Report
+from training.studies.report import Table
+from training.studies.report import over_seeds
+
+_EDGES = (
+    "A best rate that is the lowest or the highest of those that were tried is "
+    "marked: rates beyond it may be better."
+)
+
+
+def make_report(recipe: ForgettingRecipe, findings: dict) -> Report:
+    """Returns the report on the findings."""
+    candidates = list(findings["candidates"].values())
+    is_text = recipe.model is not None
+    figure = plot_forgetting(
+        {
+            found["title"]: [
+                (tried["kept"], tried["learned"]) for tried in found["tried"]
+            ]
+            for found in candidates
+        },
+        of="text" if is_text else "facts",
+    )
+    table = _text_table if is_text else _fact_table
+    best = [(found, found["best"]) for found in candidates]
+    every = [
+        (found, index)
+        for found in candidates
+        for index in range(len(found["tried"]))
+    ]
+    return Report(
+        "What models learn and forget when they are taught",
+        [_summary(recipe, findings)],
+        [
+            Table(
+                "The best learning rate of each way",
+                "",
+                *table(recipe, best, True),
+            ),
+            Table("All learning rates", "", *table(recipe, every, False)),
+        ],
+        {"forgetting": (figure, "What was learned, and what was kept.")},
+    )
+
+
+def _summary(recipe, findings):
+    if recipe.model is not None:
+        return (
+            f"The model of {recipe.model} was taught {recipe.text} until its "
+            f"perplexity had fallen to {recipe.fall:g} of what it was, at most "
+            f"{recipe.steps:,} steps of {recipe.batch_size:,} sequences; "
+            f"{recipe.keep} is what it was to keep. The best rate is the one "
+            "that changed this least, of those with which the first text's "
+            "perplexity fell as far; if it did with none, the one with the "
+            "highest product of what was learned and what was kept. " + _EDGES
+        )
+    known = ", ".join(
+        f"{100 * share:.2f}" for share in findings["known_before"]
+    )
+    return (
+        f"Models with a memory that knew {known} % of {recipe.old_facts:,} "
+        f"random facts were taught {recipe.new_facts:,} new ones in groups of "
+        f"{recipe.group_size:,}, each until all were known, at most "
+        f"{recipe.steps:,} steps. New is the share of the new facts that is "
+        "known at the end, old that of the old ones known before that still "
+        "is. The best rate is the one with the highest product of both, by "
+        f"these medians. {_EDGES} Groups learned are those that were known "
+        "completely before the last of these steps, with all seeds, at the "
+        "rate of the row and at all rates: the others were stopped by the "
+        f"number of steps. Seeds: {recipe.seeds}."
+    )
+
+
+def _fact_table(recipe, chosen, are_best):
+    rows = []
+    for found, index in chosen:
+        tried = found["tried"][index]
+        groups = [_groups_learned([tried], recipe.steps)]
+        if are_best:
+            groups.append(_groups_learned(found["tried"], recipe.steps))
+        rows.append(
+            [
+                found["title"],
+                _rate(found, index, are_best),
+                *groups,
+                _percent(map(learned, tried["seeds"])),
+                _percent(map(kept, tried["seeds"])),
+                over_seeds(
+                    (sum(seed["steps"]) for seed in tried["seeds"]), ",.0f"
+                ),
+                _rows_of(tried["seeds"]),
+            ]
+        )
+    header = [
+        *("what is trained", "rate", "groups learned"),
+        *(["at all rates"] if are_best else []),
+        *("new %", "old %", "steps", "rows"),
+    ]
+    return header, rows
+
+
+def _text_table(_, chosen, are_best):
+    rows = []
+    for found, index in chosen:
+        seeds = found["tried"][index]["seeds"]
+        rows.append(
+            [
+                found["title"],
+                _rate(found, index, are_best),
+                *(
+                    over_seeds((seed[part][name] for seed in seeds), ".2f")
+                    for part in ("new", "old")
+                    for name in ("perplexity_before", "perplexity_after")
+                ),
+                over_seeds(
+                    (100 * seed["old"]["change"] for seed in seeds), "+.2f"
+                ),
+                over_seeds((sum(seed["steps"]) for seed in seeds), ",.0f"),
+                _rows_of(seeds),
+            ]
+        )
+    header = [
+        *("what is trained", "rate", "new before", "after", "old before"),
+        *("after", "change %", "steps", "rows"),
+    ]
+    return header, rows
+
+
+def _rate(found, index, is_best):
+    """The rate; of a best one also whether it is at the edge of its grid."""
+    rates = [tried["rate"] for tried in found["tried"]]
+    cell = f"{rates[index]:g}"
+    if not is_best or len(rates) == 1:
+        return cell
+    edges = {min(rates): " (lowest)", max(rates): " (highest)"}
+    return cell + edges.get(rates[index], "")
+
+
+def _groups_learned(tried, steps):
+    """The groups that needed fewer steps than they had, of all groups."""
+    taken = [
+        group
+        for each in tried
+        for seed in each["seeds"]
+        for group in seed["steps"]
+    ]
+    return f"{sum(group < steps for group in taken)} of {len(taken)}"
+
+
+def _percent(shares):
+    return over_seeds((100 * share for share in shares), ".2f")
+
+
+def _rows_of(seeds):
+    if "rows" not in seeds[0]:
+        return "all"
+    return over_seeds((seed["rows"] for seed in seeds), ",.0f")

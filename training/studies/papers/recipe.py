@@ -1,0 +1,136 @@
+"""What a comparison consists of, as data."""
+
+import dataclasses
+import os
+import pathlib
+from typing import Literal
+
+from training.commands.recipe_checks import check_numbers
+from training.commands.recipe_checks import out_of_range
+from training.runs.user_error import UserError
+from training.studies.papers.papers import PAPERS
+from training.studies.papers.papers import Candidate
+from training.studies.papers.papers import Paper
+from training.studies.papers.papers import Scale
+
+
+@dataclasses.dataclass(frozen=True)
+class ReproductionRecipe:
+    """Repeat a paper's comparison: train and measure its models.
+
+    $ python training/reproduce.py --out comparison --tasks none
+    $ python training/reproduce.py --out comparison --glue GLUE --seeds 3
+    $ python training/reproduce.py --out depths --paper lample
+
+    By default, this trains the models of Kim and Jung (2020): a BERT, the same
+    BERT trained twice as long, and BERTs with a memory in place of (PKM) or
+    beside (ResM) the feed-forward networks, from fresh weights and from the
+    BERT's (+Init). It measures and fine-tunes them and writes a report.
+
+    With --paper lample, it trains the models of table 2 of Lample et al.
+    (2019): a GPT-2, the same with a memory in one, two and three layers, a
+    deeper and a wider one.
+
+    The same command skips what is finished and resumes what was interrupted.
+    --verbose also shows the messages of TensorFlow.
+    """
+
+    # Directory of the runs and the report.
+    out: pathlib.Path
+    # Whose comparison to repeat.
+    paper: Literal["kim-jung", "lample"] = "kim-jung"
+    # Size of the models: an hour and a half on two cores, or days on many GPUs.
+    scale: Literal["laptop", "paper"] = "laptop"
+    # Run all commands with a tiny model and a few steps, to see that they work.
+    # The figures mean nothing.
+    quick: bool = False
+    # Text to train on: files or globs separated by commas, tfds:NAME, or
+    # python-docs.
+    corpus: str = "python-docs"
+    # Held-out text, likewise. Default: a twentieth of the corpus's documents.
+    validation: str | None = None
+    # Text of another kind, on which the models are measured, too.
+    out_of_domain: str | None = None
+    # Steps of each stage. Default: those of the scale.
+    steps: int | None = None
+    # Number of seeds to train models with. It can be raised later.
+    seeds: int = 1
+    # Models to train with all of the seeds, by their letters; the others are
+    # trained with the first seed only. Default: all models.
+    repeat: tuple[Literal["a", "b", "c", "d", "e", "f", "g"], ...] | None = None
+    # GLUE's directory of TSV files, or tfds.
+    glue: str = "tfds"
+    # Directory of SQuAD's JSON files, or tfds.
+    squad: str = "tfds"
+    # Tasks to fine-tune on, or none. Default: those of the scale.
+    tasks: (
+        tuple[
+            Literal["sst2", "cola", "mnli", "qqp", "qnli", "squad", "none"], ...
+        ]
+        | None
+    ) = None
+    # Number of seeds to fine-tune each model with.
+    fine_tuning_seeds: int = 1
+    # Directory of prepared tfds data. With it nothing is downloaded.
+    data_dir: str | None = None
+    # Commands to run at the same time. Default: two at laptop scale, if there
+    # are two cores, and one at the paper's, which uses all GPUs.
+    processes: int | None = None
+
+    @property
+    def at_once(self) -> int:
+        """How many commands run at the same time."""
+        if self.processes is not None:
+            return self.processes
+        return 1 if self.scale == "paper" else min(2, os.cpu_count() or 1)
+
+    def seeds_of(self, key: str) -> range:
+        """Returns the seeds that a model is trained with."""
+        repeated = self.models if self.repeat is None else self.repeat
+        return range(self.seeds if key in repeated else 1)
+
+    @property
+    def compared(self) -> Paper:
+        """The paper's comparison."""
+        return PAPERS[self.paper]
+
+    @property
+    def models(self) -> dict[str, Candidate]:
+        """The paper's models, by their letters."""
+        return self.compared.models
+
+    def check(self) -> None:
+        """Checks that the flags suit each other."""
+        check_numbers(self, seeds=1, fine_tuning_seeds=1, steps=1, processes=1)
+        scales = self.compared.scales
+        if self.scale not in scales:
+            listed = " or ".join(scales)
+            raise out_of_range(
+                self, "scale", f"{listed} with --paper {self.paper}"
+            )
+        if self.repeat is not None and not {*self.repeat} <= {*self.models}:
+            raise out_of_range(
+                self,
+                "repeat",
+                f"some of {' '.join(self.models)} with --paper {self.paper}",
+            )
+        if self.size.tasks and self.paper != "kim-jung":
+            raise UserError(
+                f"--tasks must be none with --paper {self.paper}, which "
+                "fine-tunes no model"
+            )
+
+    @property
+    def size(self) -> Scale:
+        """The size with the recipe's own changes."""
+        paper = self.compared
+        scale = paper.quick if self.quick else paper.scales[self.scale]
+        return dataclasses.replace(
+            scale,
+            steps=self.steps or scale.steps,
+            tasks=(
+                scale.tasks
+                if self.tasks is None
+                else tuple(task for task in self.tasks if task != "none")
+            ),
+        )

@@ -1,0 +1,179 @@
+"""A paper's comparison: its models are pretrained, measured, fine-tuned."""
+
+from typing import Any
+
+from training.studies.jobs import Job
+from training.studies.papers.figures import collect_figures
+from training.studies.papers.papers import Options
+from training.studies.papers.recipe import ReproductionRecipe
+from training.studies.papers.report import make_report
+from training.studies.papers.runs import PaperRuns
+from training.studies.report import Report
+from training.studies.study import Study
+from training.tasks.bad_rows import BadRows
+from training.tasks.glue import GLUE
+from training.tasks.glue import load_glue
+from training.tasks.squad import load_squad
+from training.text.corpus import open_corpus
+
+_FROZEN = ("values", "keys", "queries")
+
+
+class PaperStudy(Study):
+    """A paper's comparison, made of the other commands."""
+
+    name = "comparison"
+    recipe_type = ReproductionRecipe
+    may_change = ("out", "data_dir", "processes", "seeds", "repeat", "tasks")
+    recipe: ReproductionRecipe
+
+    def __init__(self, recipe: ReproductionRecipe):
+        super().__init__(recipe)
+        self.runs = PaperRuns(self.root)
+
+    def check_inputs(self) -> None:
+        """Checks the data of all commands that have not yet ended."""
+        recipe = self.recipe
+        left = {job.name for job in self.jobs() if not job.is_done}
+        if not self.runs.pretraining(0, "a").has_data:
+            for text in filter(None, (recipe.corpus, recipe.validation)):
+                open_corpus(text, recipe.data_dir).check()
+        if any(name.startswith("measuring-") for name in left):
+            open_corpus(recipe.out_of_domain, recipe.data_dir).check()
+        for task in recipe.size.tasks:
+            if not any(f"-{task}-" in name for name in left):
+                continue
+            if task == "squad":
+                load_squad(recipe.squad, recipe.data_dir, BadRows())
+            else:
+                load_glue(GLUE[task], recipe.glue, recipe.data_dir, BadRows())
+
+    def jobs(self) -> list[Job]:
+        """Returns all commands."""
+        recipe = self.recipe
+        jobs = self._train_and_measure(0)
+        for task in recipe.size.tasks:
+            # What figure 3 shows is not in the tables.
+            for key, model in recipe.models.items():
+                if model.in_table:
+                    jobs.append(self._fine_tune(key, task, frozen=False))
+                    if model.has_memory:
+                        jobs.append(self._fine_tune(key, task, frozen=True))
+        for seed in range(1, recipe.seeds):
+            jobs += self._train_and_measure(seed)
+        return jobs
+
+    def collect(self) -> dict:
+        """Reads what the runs have left."""
+        return collect_figures(self.recipe, self.runs)
+
+    def report(self, findings: dict) -> Report:
+        """Returns the paper's tables and figures beside ours."""
+        return make_report(self.recipe, self.runs, findings)
+
+    def _train_and_measure(self, seed):
+        models = self.recipe.models
+        keys = [key for key in models if seed in self.recipe.seeds_of(key)]
+        jobs = [self._pretrain(seed, key) for key in keys]
+        if self.recipe.out_of_domain is not None:
+            jobs += [self._evaluate(seed, key) for key in keys]
+        return jobs
+
+    def _pretrain(self, seed, key):
+        recipe, model = self.recipe, self.recipe.models[key]
+        run, first = (
+            self.runs.pretraining(seed, key),
+            self.runs.pretraining(0, "a"),
+        )
+        options = {
+            **recipe.size.pretraining,
+            **model.pretraining,
+            "corpus": recipe.corpus,
+            "validation": recipe.validation,
+            "data_dir": recipe.data_dir,
+            "memory_block": model.block,
+            "fresh_feed_forward": model.fresh_feed_forward,
+            "plain_steps": 0,
+            "steps": recipe.size.steps,
+            # Each run's stages take two of them.
+            "seed": 2 * seed,
+            "run_dir": run.root,
+        }
+        needs = []
+        if run.root != first.root:
+            options["data_from"] = first.root
+            # The last of it that is written.
+            needs.append(first.packed_held_out)
+        if model.goes_on:
+            known = seed if seed in recipe.seeds_of("a") else 0
+            start = self.runs.pretraining(known, "a")
+            options["init_from"] = start.root
+            needs.append(start.results)
+        return Job(
+            f"pretraining {key}, {model.title}, seed {seed}",
+            f"pretraining-{key}-seed-{seed}",
+            "pretrain.py",
+            as_flags(options),
+            run.results,
+            tuple(needs),
+            recipe.size.steps,
+        )
+
+    def _evaluate(self, seed, key):
+        recipe, run = self.recipe, self.runs.pretraining(seed, key)
+        result = self.runs.out_of_domain(seed, key)
+        options = {
+            **recipe.size.measuring,
+            "model": run.root,
+            "text": recipe.out_of_domain,
+            "output": result,
+            "data_dir": recipe.data_dir,
+        }
+        title = recipe.models[key].title
+        return Job(
+            f"measuring {key}, {title}, seed {seed}, out of domain",
+            f"measuring-{key}-seed-{seed}",
+            "evaluate_mlm.py",
+            as_flags(options),
+            result,
+            (run.results,),
+            recipe.size.steps / 20,
+        )
+
+    def _fine_tune(self, key, task, frozen):
+        recipe, run = self.recipe, self.runs.fine_tuning(key, task, frozen)
+        model = self.runs.pretraining(0, key)
+        options = {
+            **recipe.size.fine_tuning,
+            "task": task,
+            "model": model.root,
+            "data": recipe.squad if task == "squad" else recipe.glue,
+            "seeds": recipe.fine_tuning_seeds,
+            "limit": recipe.size.limits.get(task),
+            "data_dir": recipe.data_dir,
+            "freeze": _FROZEN if frozen else None,
+            "run_dir": run.root,
+        }
+        return Job(
+            f"fine-tuning {key}, {recipe.models[key].title}, on {task}"
+            + (", memory frozen" if frozen else ""),
+            f"fine-tuning-{run.root.name}",
+            "finetune.py",
+            as_flags(options),
+            run.results,
+            (model.results,),
+            recipe.fine_tuning_seeds * recipe.size.steps / 5,
+        )
+
+
+def as_flags(options: Options) -> tuple[str, ...]:
+    """Returns the flags of a recipe's fields; `None` and `False` have none."""
+    flags: list[str] = []
+    for name, value in options.items():
+        if value is None or value is False:
+            continue
+        flags.append(f"--{name.replace('_', '-')}")
+        if value is not True:
+            values: Any = value if isinstance(value, tuple) else (value,)
+            flags += [str(each) for each in values]
+    return tuple(flags)

@@ -1,0 +1,251 @@
+"""The models that are compared."""
+
+import dataclasses
+import math
+from typing import Any
+from typing import Literal
+
+import keras
+import keras_hub
+
+from keras_pkm.layers.memories import memories
+from keras_pkm.layers.value_table import first_values
+from keras_pkm.trainers.freezing import freeze_pooler
+from training.facts.fact_batches import Facts
+from training.fitting.optimizer import make_optimizer
+from training.loading.families import family_named
+from training.runs.user_error import UserError
+from training.studies.recall.recipe import RecallRecipe
+
+_TOKENS_STDDEV = 0.1
+_STRONGER = ("value/kernel", "attention_output/kernel")
+_ATTENTION_GAIN = 2.0
+_FAMILIES = {"masked": "bert", "causal": "gpt2"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Candidate:
+    """A model that learns facts."""
+
+    # Its name in tables.
+    title: str
+    # The block of its layers with memory; `"ffn"` for no memory.
+    block: Literal["ffn", "pkm", "resm"]
+    # Whether the feed-forward networks are widened to ResM's parameters, or to
+    # its step time; `None` for neither.
+    widened_to: Literal["parameters", "time"] | None = None
+    # Whether it trains without memory for the first half of the time ("+Init").
+    starts_plain: bool = False
+    # Arguments of its memories besides those of the recipe.
+    memory: dict[str, Any] = dataclasses.field(default_factory=dict)
+    # Arguments of its `PKMAdam` besides those of the recipe.
+    optimizer: dict[str, Any] = dataclasses.field(default_factory=dict)
+    # Its layers with a memory, if not those of the recipe.
+    memory_layers: tuple[int, ...] | None = None
+    # Whether its memories read one table.
+    share_table: bool = False
+
+    @property
+    def has_memory(self) -> bool:
+        """Whether it has a memory."""
+        return self.block != "ffn"
+
+
+CANDIDATES = {
+    "plain": Candidate("plain", "ffn"),
+    "wide-time": Candidate(
+        "plain, widened to ResM's step time", "ffn", widened_to="time"
+    ),
+    "wide-parameters": Candidate(
+        "plain, widened to ResM's parameters", "ffn", widened_to="parameters"
+    ),
+    "pkm": Candidate("PKM", "pkm"),
+    "resm": Candidate("ResM", "resm"),
+    "init-resm": Candidate("ResM+Init", "resm", starts_plain=True),
+    "gate": Candidate("ResM, gated as Memory+", "resm", memory={"gate": True}),
+    "half-layer": Candidate(
+        "ResM, a layer norm of each half of a query",
+        "resm",
+        memory={"query_normalization": "half_layer"},
+    ),
+    "two-tables": Candidate(
+        "ResM behind both layers", "resm", memory_layers=(1, 2)
+    ),
+    "shared-table": Candidate(
+        "ResM behind both layers, with one table",
+        "resm",
+        memory_layers=(1, 2),
+        share_table=True,
+    ),
+    "row-moments": Candidate(
+        "ResM, one second moment a row",
+        "resm",
+        optimizer={"second_moment": "row"},
+    ),
+    "row-steps": Candidate(
+        "ResM, steps counted by row",
+        "resm",
+        optimizer={"bias_correction": "row"},
+    ),
+    "row-moments-steps": Candidate(
+        "ResM, one second moment a row, steps counted by row",
+        "resm",
+        optimizer={"second_moment": "row", "bias_correction": "row"},
+    ),
+    "key-dropout": Candidate(
+        "ResM, a tenth of the sub-keys dropped",
+        "resm",
+        memory={"key_dropout": 0.1},
+    ),
+    "head-dropout": Candidate(
+        "ResM, a tenth of the heads dropped",
+        "resm",
+        memory={"head_dropout": 0.1},
+    ),
+    "pkm-key-dropout": Candidate(
+        "PKM, a tenth of the sub-keys dropped",
+        "pkm",
+        memory={"key_dropout": 0.1},
+    ),
+    "pkm-head-dropout": Candidate(
+        "PKM, a tenth of the heads dropped",
+        "pkm",
+        memory={"head_dropout": 0.1},
+    ),
+}
+
+
+def build_model(
+    recipe: RecallRecipe,
+    facts: Facts,
+    *,
+    block: Literal["ffn", "pkm", "resm"],
+    intermediate_dim: int,
+    num_sub_keys: int,
+    seed: int,
+    candidate: Candidate | None = None,
+) -> keras_hub.models.Task:
+    """Builds a language model with initial weights."""
+    candidate = candidate or Candidate("", block)
+    layers = candidate.memory_layers or recipe.memory_layers
+    keras.utils.set_random_seed(seed)
+    family = family_named(_FAMILIES[recipe.objective])
+    model = family.make_task(
+        {
+            "vocabulary_size": facts.vocabulary_size,
+            "num_layers": recipe.num_layers,
+            "num_heads": recipe.num_heads,
+            "hidden_dim": recipe.hidden_dim,
+            "intermediate_dim": intermediate_dim,
+            "dropout": 0.0,
+            "max_sequence_length": facts.sequence_length,
+        },
+        memory_layers=() if block == "ffn" else layers,
+        memory_block=block,
+        share_table=candidate.share_table,
+        memory={
+            "num_sub_keys": num_sub_keys,
+            "num_heads": recipe.memory_heads,
+            "top_k": recipe.memory_top_k,
+            "key_dim": recipe.memory_key_dim,
+            "values_initializer": first_values(),
+            **candidate.memory,
+        },
+    )
+    freeze_pooler(model.backbone)
+    _draw_first_weights(model)
+    return model
+
+
+def check_sizes(recipe: RecallRecipe) -> None:
+    """Builds a model with memory, to check that the sizes allow it."""
+    facts = recipe.open_facts()
+    sizes = {recipe.num_sub_keys}
+    if recipe.sweep == "facts":
+        sizes |= set(recipe.sweep_sub_keys)
+    try:
+        for num_sub_keys in sizes:
+            build_model(
+                recipe,
+                facts,
+                block="resm",
+                intermediate_dim=recipe.intermediate_dim,
+                num_sub_keys=num_sub_keys,
+                seed=0,
+            )
+    except ValueError as error:
+        raise UserError(f"the sizes must fit together: {error}") from error
+
+
+def _draw_first_weights(model: keras_hub.models.Task) -> None:
+    """Draws initial weights for a narrow model, instead of BERT's.
+
+    BERT's standard deviation of 0.02 suits a width of 768. With it, narrow
+    models learned next to nothing for a long time. Here kernels are drawn with
+    Keras' defaults, and two signals are made stronger: the token embeddings,
+    compared with positions and segments, which are the same in all examples;
+    and the output of attention, which at first is the mean of all tokens, and
+    so weak compared with the signal at the mask.
+    """
+    width = model.backbone.hidden_dim
+    of_memories = {
+        id(variable)
+        for memory in memories(model).values()
+        for variable in memory.variables
+    }
+    tokens = model.backbone.token_embedding.embeddings
+    for variable in model.trainable_variables:
+        if id(variable) in of_memories:
+            continue
+        # New initializers each time: one that is called twice repeats itself.
+        if variable is tokens:
+            draw = keras.initializers.RandomNormal(stddev=_TOKENS_STDDEV)
+        elif variable.name == "embeddings":
+            draw = keras.initializers.RandomUniform()
+        elif variable.name == "kernel":
+            draw = keras.initializers.GlorotUniform()
+        else:
+            continue
+        # Drawn as matrices: attention kernels have a further axis for heads.
+        drawn = draw((width, math.prod(variable.shape) // width))
+        if variable.path.endswith(_STRONGER):
+            drawn *= _ATTENTION_GAIN
+        variable.assign(keras.ops.reshape(drawn, variable.shape))
+
+
+def compile_model(
+    model: keras.Model,
+    recipe: RecallRecipe,
+    *,
+    steps: int,
+    rates: tuple[float, float],
+    candidate: Candidate | None = None,
+) -> None:
+    """Compiles a model with a new optimizer and a schedule of `steps` steps."""
+    learning_rate, memory_learning_rate = rates
+    model.compile(
+        optimizer=make_optimizer(
+            learning_rate=learning_rate,
+            memory_learning_rate=memory_learning_rate,
+            memory_schedule=recipe.memory_schedule,
+            steps=steps,
+            warmup_ratio=recipe.warmup_ratio,
+            weight_decay=None,
+            clip_norm=recipe.clip_norm,
+            scales_loss=False,
+            **(candidate.optimizer if candidate else {}),
+        ),
+        weighted_metrics=[],
+        # Off for all models, so that their speeds are comparable.
+        jit_compile=False,
+    )
+
+
+def width_of_as_many_parameters(
+    recipe: RecallRecipe, plain: keras.Model, memory: keras.Model
+) -> int:
+    """Returns the width that makes a plain model as large as a memory model."""
+    missing = memory.count_params() - plain.count_params()
+    # A unit has one weight for each input, a bias, and one for each output.
+    of_a_unit = recipe.num_layers * (2 * recipe.hidden_dim + 1)
+    return recipe.intermediate_dim + round(missing / of_a_unit)

@@ -1,0 +1,242 @@
+"""The settings of a comparison of how many facts models can know.
+
+The command line has one flag for each field; the comment above is its help.
+"""
+
+import argparse
+import dataclasses
+import os
+import pathlib
+from typing import Literal
+
+import tyro
+
+from training.commands.recipe_checks import check_above_0
+from training.commands.recipe_checks import check_from_0_to_1
+from training.commands.recipe_checks import check_numbers
+from training.commands.recipe_checks import out_of_range
+from training.facts.fact_batches import Facts
+from training.facts.open_facts import open_facts
+from training.runs.user_error import UserError
+
+
+@dataclasses.dataclass(frozen=True)
+class RecallRecipe:
+    """Measure how many facts a model can know, with and without memory.
+
+    $ python training/recall.py --out recall
+    $ python training/recall.py --out names --facts unicode
+    $ python training/recall.py --out proof --full --sweep facts
+
+    Facts are (subject, relation) → value. A model reads [CLS] subject relation
+    [MASK] [SEP] and predicts the value, as a masked language model. All models
+    train for the same time, and are then tested on all facts. If the command is
+    repeated, it skips the jobs that are finished.
+
+    --verbose also shows the messages of TensorFlow.
+    """
+
+    # Directory of the figures and the report.
+    out: pathlib.Path
+    # Run the full comparison: all candidates, three seeds, and the best
+    # learning rates for each candidate. It takes hours.
+    full: bool = False
+
+    # --- Facts ---
+
+    # The facts to learn: a number of random facts; unicode for the names of
+    # Unicode's characters; or a TSV file with the columns subject, relation and
+    # value.
+    facts: str = "48000"
+    # Number of different values of random facts.
+    values: int = 1024
+    # Number of relations of each subject of random facts.
+    relations: int = 4
+    # Size of the vocabulary that is trained for facts that are text.
+    vocabulary_size: int = 2000
+
+    # --- Candidates ---
+
+    # What learns the facts: a BERT that predicts a masked value, or a GPT-2
+    # that predicts the value as the next token (causal). The memory of a GPT-2
+    # stands behind the layer; there is no pkm then.
+    objective: Literal["masked", "causal"] = "masked"
+    # The models to compare. wide-time is a plain model, widened to the step
+    # time of resm; wide-parameters is widened to the parameters of resm;
+    # init-resm trains without memory for the first half of the time. The
+    # others are resm, or pkm, with an option of its memory or its optimizer.
+    candidates: tuple[
+        Literal[
+            "plain",
+            "wide-time",
+            "wide-parameters",
+            "pkm",
+            "resm",
+            "init-resm",
+            "gate",
+            "half-layer",
+            "two-tables",
+            "shared-table",
+            "row-moments",
+            "row-steps",
+            "row-moments-steps",
+            "key-dropout",
+            "head-dropout",
+            "pkm-key-dropout",
+            "pkm-head-dropout",
+        ],
+        ...,
+    ] = ("plain", "wide-time", "resm")
+    # Number of encoder layers.
+    num_layers: int = 2
+    # Width of the encoder layers.
+    hidden_dim: int = 64
+    # Number of attention heads.
+    num_heads: int = 4
+    # Width of the feed-forward networks, unless they are widened.
+    intermediate_dim: int = 256
+    # Layers with a memory, counted from 1.
+    memory_layers: tuple[int, ...] = (1,)
+    # Number of sub-keys for each half of a query. The number of slots is its
+    # square.
+    num_sub_keys: int = 256
+    # Number of heads of a memory.
+    memory_heads: int = 2
+    # Number of slots that each head reads for a token.
+    memory_top_k: int = 8
+    # Width of a head's query.
+    memory_key_dim: int = 64
+
+    # --- Training ---
+
+    # Training time of each candidate. Step times are measured first, in turn,
+    # to convert it into a number of steps.
+    seconds: float = 150.0
+    # Number of steps of each candidate, instead of --seconds.
+    steps: int | None = None
+    # Number of facts in a batch.
+    batch_size: int = 512
+    # Peak learning rates of everything but the memory values. If there are
+    # several, each candidate uses the one with which it knows most; the choice
+    # is made with a separate seed.
+    learning_rates: tuple[float, ...] = (2e-3,)
+    # Learning rates of the memory values, chosen in the same way.
+    memory_learning_rates: tuple[float, ...] = (3e-2,)
+    # Schedule of the memory values' learning rate: constant, or linear like the
+    # other rate.
+    memory_schedule: Literal["constant", "linear"] = "linear"
+    # Share of the steps during which the learning rates rise; after that they
+    # fall to zero.
+    warmup_ratio: float = 0.05
+    # Maximum norm of all gradients together.
+    clip_norm: float | None = 1.0
+    # Number of seeds to train each candidate with. It can be raised later.
+    seeds: int = 1
+
+    # --- Sweeps ---
+
+    # With facts, also find the largest of --sweep-facts that each candidate
+    # learns, and resm with each of --sweep-sub-keys, by bisection.
+    sweep: Literal["none", "facts"] = "none"
+    # Numbers of random facts in the sweep.
+    sweep_facts: tuple[int, ...] = (7_500, 15_000, 30_000, 60_000, 120_000)
+    # Numbers of sub-keys of resm in the sweep.
+    sweep_sub_keys: tuple[int, ...] = (64, 128, 256, 512)
+
+    # --- Machine ---
+
+    # Number of models to train in parallel. Default: two, if there are two
+    # cores. --seconds refers to a model that trains alone.
+    processes: int | None = None
+
+    @property
+    def at_once(self) -> int:
+        """The number of models that train in parallel."""
+        return self.processes or min(2, os.cpu_count() or 1)
+
+    @property
+    def has_random_facts(self) -> bool:
+        """Whether the facts are random."""
+        return self.facts.isdecimal()
+
+    @property
+    def num_random_facts(self) -> int | None:
+        """The number of random facts, or `None` for other facts."""
+        return int(self.facts) if self.has_random_facts else None
+
+    def open_facts(self, num_facts: int | None = None) -> Facts:
+        """Returns the facts to learn."""
+        return open_facts(
+            self.facts if num_facts is None else str(num_facts),
+            values=self.values,
+            relations=self.relations,
+            vocabulary_size=self.vocabulary_size,
+            causal=self.objective == "causal",
+        )
+
+    @property
+    def numbers_of_facts(self) -> set[int | None]:
+        """All numbers of random facts that are learned, or only `None`."""
+        numbers = {self.num_random_facts}
+        return numbers | set(self.sweep_facts if self.sweep == "facts" else ())
+
+    def check(self) -> None:
+        """Checks the numbers."""
+        check_numbers(
+            self,
+            values=2,
+            relations=1,
+            steps=1,
+            batch_size=1,
+            seeds=1,
+            processes=1,
+            intermediate_dim=1,
+        )
+        check_above_0(self, "seconds", "clip_norm")
+        check_from_0_to_1(self, "warmup_ratio")
+        for name in (
+            *("candidates", "learning_rates", "memory_learning_rates"),
+            *("sweep_facts", "sweep_sub_keys", "memory_layers"),
+        ):
+            found = getattr(self, name)
+            if not found or len(set(found)) < len(found):
+                raise out_of_range(self, name, "at least one, each only once")
+        for name in ("learning_rates", "memory_learning_rates"):
+            if min(getattr(self, name)) < 0:
+                raise out_of_range(self, name, "at least 0")
+        if self.objective == "causal" and any(
+            key.startswith("pkm") for key in self.candidates
+        ):
+            raise out_of_range(
+                self, "candidates", "without pkm with --objective causal"
+            )
+        if self.sweep == "facts" and not self.has_random_facts:
+            raise UserError(
+                f"--sweep facts needs random facts, received --facts "
+                f"{self.facts}: pass a number"
+            )
+
+
+# The settings of --full; each can be overridden by its flag.
+FULL = {
+    "full": True,
+    "facts": "60000",
+    "candidates": (
+        *("plain", "wide-time", "wide-parameters"),
+        *("pkm", "resm", "init-resm"),
+    ),
+    "seconds": 480.0,
+    "learning_rates": (1e-3, 2e-3, 4e-3),
+    "memory_learning_rates": (1e-2, 3e-2),
+    "seeds": 3,
+}
+
+
+def parse_recipe(args: list[str] | None) -> RecallRecipe:
+    """Returns the recipe of a command line."""
+    full = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    full.add_argument("--full", action="store_true")
+    known, _ = full.parse_known_args(args)
+    changes = FULL if known.full else {}
+    default = RecallRecipe(out=tyro.MISSING, **changes)
+    return tyro.cli(RecallRecipe, args=args, default=default)

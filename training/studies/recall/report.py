@@ -1,0 +1,219 @@
+"""The report on recall: tables and plots."""
+
+from training.reports.knowledge_plots import plot_capacity
+from training.reports.knowledge_plots import plot_recall
+from training.studies.recall.candidates import CANDIDATES
+from training.studies.recall.recipe import RecallRecipe
+from training.studies.recall.sweep import LEARNED
+from training.studies.report import Report
+from training.studies.report import Table
+from training.studies.report import over_seeds
+
+
+def make_report(recipe: RecallRecipe, findings: dict) -> Report:
+    """Returns the report on the findings."""
+    return Report(
+        "How many facts models know",
+        [_summary(recipe, findings)],
+        make_tables(findings),
+        _draw(findings),
+    )
+
+
+def _summary(recipe, findings):
+    number = next(iter(findings["candidates"].values()))["seeds"][0]["facts"]
+    what = (
+        f"{number:,} random facts with one of {recipe.values:,} values each"
+        if recipe.has_random_facts
+        else f"the {number:,} facts of {recipe.facts}"
+    )
+    long = (
+        f"{recipe.steps:,} steps"
+        if recipe.steps
+        else f"{recipe.seconds:,.0f} seconds"
+    )
+    kinds = {
+        "masked": "BERTs",
+        "causal": "GPT-2s, whose memories stand behind the layers,",
+    }
+    return (
+        f"{kinds[recipe.objective]} were trained on {what} for {long} each, "
+        f"{recipe.batch_size:,} facts a batch. Seeds: {recipe.seeds}."
+    )
+
+
+def make_tables(findings: dict) -> list[Table]:
+    """Returns the tables of the report."""
+    candidates = findings["candidates"]
+    tables = [_models(candidates)]
+    if any("ablated" in found["seeds"][0] for found in candidates.values()):
+        tables.append(_ablated(candidates))
+    if findings["sweep"]:
+        tables += _sweep(findings["sweep"], findings["num_sub_keys"])
+    if any(found["grid"] for found in candidates.values()):
+        tables.append(_grid(candidates))
+    return tables
+
+
+def _models(candidates):
+    rows = []
+    for key, found in candidates.items():
+        recalls = [100 * seed["recall"] for seed in found["seeds"]]
+        bits, moments = found["bits"], found["optimizer_bytes"]
+        rows.append(
+            [
+                found["title"],
+                f"{found['parameters']:,}",
+                "-" if moments is None else f"{moments / 2**20:.1f}",
+                f"{found['width']:,}",
+                ", ".join(f"{each:.0f}" for each in found["milliseconds"]),
+                f"{found['steps']:,}",
+                f"{found['exposures']:.1f}",
+                _rates(key, found["rates"]),
+                over_seeds(recalls),
+                "-" if bits is None else f"{bits:,.0f}",
+                "-" if bits is None else f"{bits / found['parameters']:.2f}",
+            ]
+        )
+    return Table(
+        "What each model knows",
+        "Times of a step are those of a model alone, all measured in turn. "
+        "Exposures are how often each fact was seen. Rates are those of all "
+        "but the memory values, and of these. Recall is the share of the facts "
+        "whose value is predicted; bits known are facts × (log2 values − cross "
+        "entropy in bits).",
+        [
+            *("model", "parameters", "optimizer MiB", "width", "ms a step"),
+            *("steps", "exposures", "rates", "recall %", "bits known"),
+            "bits a parameter",
+        ],
+        rows,
+    )
+
+
+def _ablated(candidates):
+    rows = []
+    for found in candidates.values():
+        seeds = found["seeds"]
+        if "ablated" not in seeds[0]:
+            continue
+        rows.append(
+            [
+                found["title"],
+                over_seeds(100 * seed["recall"] for seed in seeds),
+                *(
+                    over_seeds((100 * s["ablated"][how] for s in seeds), ".2f")
+                    for how in ("zero", "shuffle")
+                ),
+                _used(seeds, "mu"),
+                _used(seeds, "top1_mu"),
+            ]
+        )
+    return Table(
+        "What is left without the memory's contents",
+        "Recall of the trained models with all values set to zero, and with "
+        "the rows of the table shuffled; slots that are read when all facts "
+        "are asked for, and those that are the best of a head.",
+        [
+            *("model", "recall %", "values zero", "rows shuffled"),
+            *("slots used %", "top-1 used %"),
+        ],
+        rows,
+    )
+
+
+def _used(seeds, name):
+    """The share of slots of each memory, the lowest one first."""
+    usages = [seed["memory_usage"] for seed in seeds]
+    return ", ".join(
+        over_seeds(100 * usage[layer][name] for usage in usages)
+        for layer in usages[0]
+    )
+
+
+def _grid(candidates):
+    return Table(
+        "Learning rates that were tried",
+        "With another seed; the best ones were taken. Once a model knew 99.9 % "
+        "with some rates, no others were tried.",
+        ["model", "rates", "recall %"],
+        [
+            [
+                found["title"],
+                _rates(key, tried["rates"]),
+                f"{100 * tried['recall']:.1f}",
+            ]
+            for key, found in candidates.items()
+            for tried in found["grid"]
+        ],
+    )
+
+
+def _sweep(sweep, main_size):
+    """Tables of recall: of all models, and of ResM by its slots."""
+    of_models, of_tables = {}, {}
+    for found in sorted(sweep, key=lambda found: found["num_sub_keys"]):
+        number, recall = found["facts"], found["recall"]
+        if found["num_sub_keys"] == main_size:
+            title = CANDIDATES[found["candidate"]].title
+            of_models.setdefault(title, {})[number] = recall
+        if found["candidate"] == "resm":
+            title = f"{found['num_sub_keys'] ** 2:,} slots"
+            of_tables.setdefault(title, {})[number] = recall
+    return [
+        Table(
+            "More and more facts",
+            "Recall in percent after the same time as above, with the same "
+            f"rates. Learned is the largest number with a recall of at least "
+            f"{LEARNED:.0%}. It was found by bisection, so that not every "
+            "number was tried.",
+            *_by_facts("model", of_models),
+        ),
+        Table(
+            "Larger and larger tables",
+            "As before, ResM by its number of slots, each after the same time.",
+            *_by_facts("ResM", of_tables),
+        ),
+    ]
+
+
+def _by_facts(what, found):
+    """The header and the rows of a table."""
+    numbers = sorted({number for each in found.values() for number in each})
+    header = [what, *(f"{number:,} facts" for number in numbers), "learned"]
+    rows = []
+    for title, recalls in found.items():
+        learned = [n for n, recall in recalls.items() if recall >= LEARNED]
+        cells = [
+            f"{100 * recalls[n]:.1f}" if n in recalls else "-" for n in numbers
+        ]
+        rows.append([title, *cells, f"{max(learned):,}" if learned else "-"])
+    return header, rows
+
+
+def _rates(key, rates):
+    of_all, of_values = rates
+    if CANDIDATES[key].has_memory:
+        return f"{of_all:g}, {of_values:g}"
+    return f"{of_all:g}"
+
+
+def _draw(findings):
+    curves = {
+        found["title"]: [
+            (0.0, 0.0),
+            *((point["seconds"], point["recall"]) for point in found["curve"]),
+        ]
+        for found in findings["candidates"].values()
+    }
+    plots = {"recall": (plot_recall(curves), "Recall while training.")}
+    if findings["sweep"]:
+        curves = {}
+        for found in findings["sweep"]:
+            title = CANDIDATES[found["candidate"]].title
+            if found["num_sub_keys"] != findings["num_sub_keys"]:
+                title += f", {found['num_sub_keys'] ** 2:,} slots"
+            curves.setdefault(title, []).append((found["facts"], found["bits"]))
+        caption = "Bits that are known, by the number of facts."
+        plots["capacity"] = (plot_capacity(curves), caption)
+    return plots

@@ -1,0 +1,112 @@
+"""Trials: one candidate each, with its facts, sizes, rates and seed."""
+
+import dataclasses
+import itertools
+
+from training.studies.recall.candidates import CANDIDATES
+from training.studies.recall.candidates import Candidate
+from training.studies.recall.recipe import RecallRecipe
+
+# The seed for choosing learning rates, whose figures are not reported.
+_GRID_SEED = 1000
+
+
+@dataclasses.dataclass(frozen=True)
+class Trial:
+    """One training of one candidate."""
+
+    # A key of `CANDIDATES`.
+    key: str
+    # Seed of the initial weights and of the order of the facts.
+    seed: int
+    # Number of random facts, or `None` for other facts.
+    num_facts: int | None
+    # Number of sub-keys for each half of a query.
+    num_sub_keys: int
+    # Two learning rates: of everything but the memory values, and of the memory
+    # values. `None` for the best of the grid.
+    rates: tuple[float, float] | None
+
+    @property
+    def candidate(self) -> Candidate:
+        """The model."""
+        return CANDIDATES[self.key]
+
+    @property
+    def model_name(self) -> str:
+        """The name of the model, without facts, rates and seed."""
+        if self.candidate.has_memory:
+            return f"{self.key}-{self.num_sub_keys}-sub-keys"
+        return self.key
+
+    @property
+    def name(self) -> str:
+        """The base name of the trial's files."""
+        parts = [self.key]
+        if self.num_facts is not None:
+            parts.append(f"{self.num_facts}-facts")
+        if self.candidate.has_memory:
+            parts.append(f"{self.num_sub_keys}-sub-keys")
+        if self.rates is not None:
+            parts.append(
+                "rates-" + "-".join(f"{rate:g}" for rate in self.rates)
+            )
+        return "-".join([*parts, f"seed-{self.seed}"])
+
+
+def grid_trials(recipe: RecallRecipe, key: str) -> list[Trial]:
+    """Returns the trials for choosing a candidate's learning rates.
+
+    There are none if there is only one pair of rates.
+    """
+    pairs = rate_pairs(recipe, key)
+    if len(pairs) == 1:
+        return []
+    return [_trial(recipe, key, seed=_GRID_SEED, rates=pair) for pair in pairs]
+
+
+def rate_pairs(recipe: RecallRecipe, key: str) -> list[tuple[float, float]]:
+    """Returns the pairs of learning rates to choose from for a candidate."""
+    of_values = recipe.memory_learning_rates
+    if not CANDIDATES[key].has_memory:
+        of_values = of_values[:1]
+    return list(itertools.product(recipe.learning_rates, of_values))
+
+
+def main_trials(recipe: RecallRecipe) -> list[Trial]:
+    """Returns the trials of the comparison itself."""
+    return [
+        _trial(recipe, key, seed=seed)
+        for seed in range(recipe.seeds)
+        for key in recipe.candidates
+    ]
+
+
+def sweep_series(recipe: RecallRecipe) -> list[list[Trial]]:
+    """Returns the trials of the sweep, one list for each model.
+
+    Each list goes from few facts to many, all with the first seed. Some of the
+    trials are also part of the main comparison.
+    """
+    if recipe.sweep == "none":
+        return []
+    models = [(key, recipe.num_sub_keys) for key in recipe.candidates]
+    if "resm" in recipe.candidates:
+        models += [("resm", size) for size in recipe.sweep_sub_keys]
+    return [
+        [
+            _trial(recipe, key, num_facts=number, num_sub_keys=size)
+            for number in sorted(recipe.sweep_facts)
+        ]
+        for key, size in dict.fromkeys(models)
+    ]
+
+
+def _trial(recipe, key, *, seed=0, rates=None, num_facts=None, num_sub_keys=0):
+    return Trial(
+        key=key,
+        seed=seed,
+        num_facts=num_facts or recipe.num_random_facts,
+        num_sub_keys=num_sub_keys or recipe.num_sub_keys,
+        rates=rates,
+    )

@@ -1,0 +1,130 @@
+"""A comparison on disk: its jobs, which resume, and the report on them."""
+
+import abc
+import contextlib
+import pathlib
+import shlex
+from collections.abc import Iterator
+from typing import Any
+from typing import ClassVar
+
+from training.reports.markdown import print_markdown
+from training.runs.directory_lock import LOCK
+from training.runs.directory_lock import locked_directory
+from training.runs.files import read_json
+from training.runs.files import write_json
+from training.runs.recipes import field_names
+from training.runs.recipes import recipe_as_json
+from training.runs.recipes import recipe_differences
+from training.runs.recipes import recipe_from_json
+from training.runs.user_error import UserError
+from training.studies.jobs import Job
+from training.studies.jobs import run_jobs
+from training.studies.report import Report
+from training.studies.report import write_report
+
+
+class Study(abc.ABC):
+    """A comparison in the directory `--out` of its recipe.
+
+    - `NAME.json`: the recipe;
+    - `logs/`: the output of each job;
+    - `report.md`, `report.html`, `report.json` and the plots.
+    """
+
+    name: ClassVar[str]
+    recipe_type: ClassVar[type]
+    # Flags that may change when a comparison is continued: the others would
+    # invalidate what has been found.
+    may_change: ClassVar[tuple[str, ...]]
+
+    def __init__(self, recipe: Any):
+        self.recipe = recipe
+        self.root: pathlib.Path = recipe.out
+
+    @classmethod
+    def in_directory(cls, root: pathlib.Path) -> "Study":
+        """Returns the study that was begun in a directory."""
+        stored = read_json(root / f"{cls.name}.json", "--out")
+        stored["out"] = root
+        return cls(
+            recipe_from_json(stored, cls.recipe_type, str(root), "--out")
+        )
+
+    @abc.abstractmethod
+    def check_inputs(self) -> None:
+        """Checks what the jobs will need, before any of them begins."""
+
+    @abc.abstractmethod
+    def jobs(self) -> list[Job]:
+        """Returns all jobs, each behind those that it needs."""
+
+    def do(self, job: str) -> None:
+        """Does a job that `study_job` has described."""
+        raise NotImplementedError
+
+    @abc.abstractmethod
+    def collect(self) -> dict:
+        """Reads what all jobs have found."""
+
+    @abc.abstractmethod
+    def report(self, findings: dict) -> Report:
+        """Returns the report on the findings."""
+
+    def run(self) -> dict:
+        """Runs the jobs that are left, writes the report, returns findings."""
+        self.recipe.check()
+        with self.hold():
+            self.check_inputs()
+            self.write_recipe()
+            jobs = self.jobs()
+            run_jobs(jobs, self.root / "logs", self.recipe.at_once)
+            findings = self.collect()
+            self.write_report(findings)
+        page = self.root / "report.md"
+        print_markdown(page.read_text(encoding="utf-8"))
+        print(f"The report is in {page} and {page.with_suffix('.html')}.")
+        return findings
+
+    def write_report(self, findings: dict) -> None:
+        """Writes the report as pages, and the findings as JSON."""
+        commands = [
+            shlex.join(["python", f"training/{job.script}", *job.args])
+            for job in self.jobs()
+        ]
+        write_report(self.root, self.report(findings), commands)
+        write_json(self.root / "report.json", findings)
+
+    @contextlib.contextmanager
+    def hold(self) -> Iterator[None]:
+        """Locks the directory within this context, and checks its recipe."""
+        path = self.root / f"{self.name}.json"
+        # The started commands keep the lock, too, until the last of them has
+        # ended, even if this process is killed.
+        with locked_directory(self.root, "--out", inherited=True):
+            if path.exists():
+                begun = recipe_as_json(self.in_directory(self.root).recipe)
+                names = field_names(self.recipe, but=self.may_change)
+                if changed := recipe_differences(begun, self.recipe, names):
+                    raise self._taken(f"another one ({'; '.join(changed)})")
+            elif any(path.name != LOCK for path in self.root.iterdir()):
+                raise self._taken("other files")
+            yield
+
+    def write_recipe(self) -> None:
+        """Writes the recipe into the directory, which must be locked."""
+        path = self.root / f"{self.name}.json"
+        write_json(path, recipe_as_json(self.recipe))
+
+    def study_job(
+        self, title: str, name: str, result: pathlib.Path, **others: Any
+    ) -> Job:
+        """Returns a job that `do` does, in a process of its own."""
+        args = ("--out", str(self.root), "--study", self.name, "--job", name)
+        return Job(title, name, "study_job.py", args, result, **others)
+
+    def _taken(self, what: str) -> UserError:
+        return UserError(
+            f"--out must be new, empty, or contain this comparison, but "
+            f"'{self.root}' contains {what}: pass another one"
+        )

@@ -1,0 +1,44 @@
+#!/usr/bin/env python
+"""Does one job of a comparison, which starts it."""
+
+import pathlib
+import sys
+
+if __name__ == "__main__":
+    # A clone runs its own code, from any folder, installed or not.
+    sys.path[0] = str(pathlib.Path(__file__).resolve().parents[1])
+    # Before TensorFlow is imported.
+    import training.commands.missing_extra  # noqa: F401
+    import training.commands.quiet  # noqa: F401
+
+from typing import Literal
+
+import tyro
+
+from training.commands.command_line import print_errors
+from training.studies.forgetting.study import ForgettingStudy
+from training.studies.recall.study import RecallStudy
+
+STUDIES = {each.name: each for each in (ForgettingStudy, RecallStudy)}
+
+
+def main(args: list[str] | None = None) -> int:
+    """Runs the command and returns its exit code."""
+    return print_errors(lambda: tyro.cli(do_job, args=args))
+
+
+def do_job(
+    out: pathlib.Path, study: Literal["forgetting", "recall"], job: str
+) -> None:
+    """Does one job of a comparison, which starts it.
+
+    Args:
+        out: Directory of the comparison.
+        study: What is compared.
+        job: The job's name.
+    """
+    STUDIES[study].in_directory(out).do(job)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
