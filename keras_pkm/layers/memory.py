@@ -6,7 +6,6 @@ import keras
 from keras import ops
 
 from keras_pkm.layers.observing import memory_reads
-from keras_pkm.layers.padding_mask import flatten_mask
 from keras_pkm.layers.token_ids import current_token_ids
 from keras_pkm.layers.token_ids import last_ids
 from keras_pkm.layers.value_table import ValueTable
@@ -298,7 +297,7 @@ class Memory(keras.layers.Layer):
     ) -> Tensor | tuple[Tensor, MemoryAccess]:
         context = self._contexts(inputs, token_ids)
         leading = ops.shape(inputs)[:-1]
-        mask = flatten_mask(inputs, mask)
+        mask = _flatten_mask(inputs, mask)
         tokens = ops.reshape(inputs, (-1, inputs.shape[-1]))
         if mask is not None:
             # Padding may contain anything, including NaN.
@@ -391,3 +390,28 @@ class Memory(keras.layers.Layer):
             "values_constraint": serialize(self.values_constraint),
             "implementation": self.implementation,
         }
+
+
+def _flatten_mask(inputs: Tensor, mask: Tensor | None) -> Tensor | None:
+    """Returns a padding mask as booleans of shape `(tokens,)`.
+
+    Args:
+        inputs: `(..., dim)`.
+        mask: `(...)`, true or 1 for tokens, false or 0 for padding; or None.
+
+    Raises:
+        ValueError: the shapes do not fit.
+    """
+    if mask is None:
+        return None
+    expected = tuple(inputs.shape[:-1])
+    received = tuple(mask.shape)
+    if len(received) != len(expected) or any(
+        None not in sizes and sizes[0] != sizes[1]
+        for sizes in zip(received, expected)
+    ):
+        raise ValueError(
+            "`mask` must have the shape of `inputs` without the last "
+            f"dimension, {expected}. Received: mask of shape {received}."
+        )
+    return ops.reshape(ops.cast(mask, "bool"), (-1,))

@@ -4,9 +4,8 @@ from typing import Any
 
 import keras
 import keras_hub
+from keras import ops
 
-from keras_pkm.layers.attention_mask import merge_masks
-from keras_pkm.layers.fresh_initializer import fresh_initializer
 from keras_pkm.layers.make_memory import MemoryTemplate
 from keras_pkm.layers.make_memory import make_memory
 from keras_pkm.layers.make_memory import memory_config
@@ -134,8 +133,8 @@ class PKMTransformerEncoder(keras_hub.layers.TransformerEncoder):
             num_heads=self.num_heads,
             key_dim=dim // self.num_heads,
             dropout=self.dropout,
-            kernel_initializer=fresh_initializer(self.kernel_initializer),
-            bias_initializer=fresh_initializer(self.bias_initializer),
+            kernel_initializer=_fresh_initializer(self.kernel_initializer),
+            bias_initializer=_fresh_initializer(self.bias_initializer),
             dtype=self.dtype_policy,
             name="self_attention_layer",
         )
@@ -171,8 +170,8 @@ class PKMTransformerEncoder(keras_hub.layers.TransformerEncoder):
         return keras.layers.Dense(
             units,
             activation=activation,
-            kernel_initializer=fresh_initializer(self.kernel_initializer),
-            bias_initializer=fresh_initializer(self.bias_initializer),
+            kernel_initializer=_fresh_initializer(self.kernel_initializer),
+            bias_initializer=_fresh_initializer(self.bias_initializer),
             dtype=self.dtype_policy,
             name=name,
         )
@@ -203,7 +202,7 @@ class PKMTransformerEncoder(keras_hub.layers.TransformerEncoder):
             padding_mask = mask
         x, attention_scores = self._attend(
             inputs,
-            merge_masks(padding_mask, attention_mask),
+            _merge_masks(padding_mask, attention_mask),
             training,
             return_attention_scores,
         )
@@ -304,3 +303,27 @@ class PKMTransformerEncoder(keras_hub.layers.TransformerEncoder):
         config = super().get_config()
         memory = self.memory and memory_config(self.memory)
         return {**config, "block": self.block, "memory": memory}
+
+
+def _merge_masks(
+    padding_mask: Tensor | None, attention_mask: Tensor | None
+) -> Tensor | None:
+    """Returns the mask of positions that both masks allow.
+
+    Its shape is `(batch, 1 or length, length)`; `None` if both are `None`.
+    """
+    if padding_mask is not None:
+        padding_mask = ops.cast(ops.expand_dims(padding_mask, 1), "int32")
+    if attention_mask is None:
+        return padding_mask
+    attention_mask = ops.cast(attention_mask, "int32")
+    if padding_mask is None:
+        return attention_mask
+    return ops.minimum(padding_mask, attention_mask)
+
+
+def _fresh_initializer(initializer: Any) -> Any:
+    """Returns a copy: an initializer called twice gives the same numbers."""
+    if not isinstance(initializer, keras.initializers.Initializer):
+        return initializer
+    return initializer.clone()

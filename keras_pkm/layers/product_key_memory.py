@@ -15,7 +15,7 @@ from keras_pkm.ops.arguments import fraction
 from keras_pkm.ops.arguments import positive_int
 from keras_pkm.ops.implementation import choose_implementation
 from keras_pkm.ops.product_key_search import product_key_search
-from keras_pkm.ops.read_weights import read_weights
+from keras_pkm.ops.product_key_search import read_weights
 from keras_pkm.ops.tensors import MemoryAccess
 from keras_pkm.ops.tensors import Tensor
 

@@ -15,7 +15,6 @@ from keras_pkm.ops.arguments import one_of
 from keras_pkm.ops.backend import backend
 from keras_pkm.ops.tensors import Gradient
 from keras_pkm.ops.tensors import Tensor
-from keras_pkm.optimizers.chosen_slots import assign_chosen_slots
 from keras_pkm.optimizers.gradients import all_finite
 from keras_pkm.optimizers.gradients import clip
 from keras_pkm.optimizers.memory_rate import Schedule
@@ -26,10 +25,18 @@ from keras_pkm.optimizers.memory_rate import serialize_rate
 from keras_pkm.optimizers.row_rules import RULES
 from keras_pkm.optimizers.row_rules import adam_rule
 from keras_pkm.optimizers.row_rules import sgd_rule
-from keras_pkm.optimizers.unsupported import UNSUPPORTED
-from keras_pkm.optimizers.unsupported import refuse
 from keras_pkm.optimizers.variable_groups import NotDecayed
 from keras_pkm.optimizers.variable_groups import group_variables
+
+# Arguments of Keras' Adam that have no row-sparse version.
+_UNSUPPORTED = (
+    "amsgrad",
+    "use_ema",
+    "ema_momentum",
+    "ema_overwrite_frequency",
+    "gradient_accumulation_steps",
+    "loss_scale_factor",
+)
 
 
 @keras.saving.register_keras_serializable("keras_pkm")
@@ -127,7 +134,7 @@ class PKMAdam(keras.optimizers.Adam):
         name: str = "pkm_adam",
         **kwargs: Any,
     ):
-        refuse(kwargs)
+        _refuse(kwargs)
         super().__init__(
             learning_rate=check_rate("learning_rate", learning_rate),
             beta_1=fraction("beta_1", beta_1),
@@ -254,7 +261,7 @@ class PKMAdam(keras.optimizers.Adam):
             values: the values of a table, `memory.table.values`.
             slots: integers, the slots' numbers.
         """
-        assign_chosen_slots(self._chosen.get(id(values)), values, slots)
+        _assign_chosen_slots(self._chosen.get(id(values)), values, slots)
 
     def exclude_from_weight_decay(
         self,
@@ -338,7 +345,7 @@ class PKMAdam(keras.optimizers.Adam):
 
     def get_config(self) -> dict[str, Any]:
         config = super().get_config()
-        for name in UNSUPPORTED:
+        for name in _UNSUPPORTED:
             config.pop(name, None)
         rate = self._memory_learning_rate
         return {
@@ -350,3 +357,64 @@ class PKMAdam(keras.optimizers.Adam):
             "second_moment": self.second_moment,
             "bias_correction": self.bias_correction,
         }
+
+
+def _refuse(arguments: dict[str, Any]) -> None:
+    """Raises an error if there are any arguments left.
+
+    Args:
+        arguments: The arguments that the constructor does not take.
+
+    Raises:
+        ValueError: Keras' gradient accumulation is requested, which
+            `accumulation_steps` of tasks replaces.
+        TypeError: another argument was given.
+    """
+    if "gradient_accumulation_steps" in arguments:
+        raise ValueError(
+            "`gradient_accumulation_steps` must be left out: Keras would keep "
+            "a dense gradient as large as each table. Received: "
+            "gradient_accumulation_steps="
+            f"{arguments['gradient_accumulation_steps']}. Set "
+            "`accumulation_steps` of a task of `keras_pkm.models` instead, on "
+            "TensorFlow."
+        )
+    if arguments:
+        raise TypeError(f"`PKMAdam` has no argument {', '.join(arguments)}.")
+
+
+def _assign_chosen_slots(
+    chosen: keras.Variable | None,
+    values: keras.Variable,
+    slots: Sequence[int] | np.ndarray,
+) -> None:
+    """Chooses slots; they replace any earlier choice.
+
+    Args:
+        chosen: A mask of the table's slots, or `None` if there is none.
+        values: The value table.
+        slots: The numbers of the slots.
+
+    Raises:
+        ValueError: there is no variable, or a number is out of range.
+    """
+    if chosen is None:
+        raise ValueError(
+            "`values` must be a value table of an optimizer that was made with "
+            "`only_chosen_slots=True` and has been built. Received: "
+            f"values={values.path!r}."
+        )
+    (num_slots,) = chosen.shape
+    slots = np.asarray(slots)
+    if slots.size and (
+        slots.dtype.kind not in "iu"
+        or slots.min() < 0
+        or slots.max() >= num_slots
+    ):
+        raise ValueError(
+            f"`slots` must be integers from 0 to {num_slots - 1}, the slots of "
+            f"this memory. Received: {slots!r}."
+        )
+    mask = np.zeros(num_slots, "bool")
+    mask[slots.astype("int64")] = True
+    chosen.assign(mask)

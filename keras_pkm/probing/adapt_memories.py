@@ -16,7 +16,7 @@ from keras_pkm.layers.observing import normalizations
 from keras_pkm.ops.backend import backend
 from keras_pkm.ops.implementation import fastest_by_default
 from keras_pkm.ops.tensors import Tensor
-from keras_pkm.probing.backbone_features import features_of
+from keras_pkm.probing.memory_probe import features_of
 from keras_pkm.probing.model_batches import ModelBatches
 
 #: A number of tokens; the mean of each channel, and its squared deviations.

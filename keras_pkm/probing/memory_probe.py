@@ -13,7 +13,6 @@ from keras_pkm.layers.observing import memory_reads
 from keras_pkm.ops.backend import backend
 from keras_pkm.ops.implementation import fastest_by_default
 from keras_pkm.ops.tensors import Tensor
-from keras_pkm.probing.backbone_features import features_of
 from keras_pkm.probing.model_batches import Batch
 from keras_pkm.probing.model_batches import ModelBatches
 from keras_pkm.probing.usage_counter import UsageCounter
@@ -192,3 +191,19 @@ class MemoryProbe:
     def counts(self) -> dict[int, dict[str, np.ndarray]]:
         """`MemoryUsage.counts` of the last measurement, by layer."""
         return self._usage.counts
+
+
+def features_of(backbone: keras.Model, features: Any) -> dict[str, Any]:
+    """Returns the inputs of a backbone by name.
+
+    Args:
+        backbone: A functional model with named inputs.
+        features: A dict, which may have more, or a list or tuple in the order
+            of the inputs.
+    """
+    inputs = backbone.input
+    if not isinstance(features, dict):
+        features = keras.tree.pack_sequence_as(
+            inputs, keras.tree.flatten(features)
+        )
+    return {name: features[name] for name in inputs}

@@ -5,8 +5,8 @@ from typing import Any
 from keras import ops
 
 from keras_pkm.trainers.default_optimizer import count_applied
-from keras_pkm.trainers.moving_statistics import moving_statistics
 from keras_pkm.trainers.task import Task
+from keras_pkm.trainers.task import moving_statistics
 
 
 class Steps(Task):

@@ -9,8 +9,8 @@ import tensorflow as tf
 from keras_pkm.ops.implementation import fastest_by_default
 from keras_pkm.trainers.default_optimizer import count_applied
 from keras_pkm.trainers.gradient_accumulation import accumulated_train_step
-from keras_pkm.trainers.moving_statistics import moving_statistics
 from keras_pkm.trainers.task import Task
+from keras_pkm.trainers.task import moving_statistics
 
 
 class Steps(Task):
