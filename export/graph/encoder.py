@@ -42,7 +42,9 @@ class Encoder:
     ):
         memory_outputs = getattr(backbone, "memory_outputs", {})
         self.backbone = backbone
-        self._values, self.tables, self.tags = {}, {}, {}
+        self._values: dict[int, ValueTable] = {}
+        self.tables: dict[int, ValueTable] = {}
+        self.tags: dict[int, tf.Variable] = {}
         for number, layer in tables(backbone).items():
             # A model made under `tf.distribute` has the same on each replica.
             replicas = components(layer.values)
@@ -123,7 +125,7 @@ class Encoder:
         return found
 
 
-def _block_outputs(backbone):
+def _block_outputs(backbone: keras_hub.models.Backbone) -> list:
     if hasattr(backbone, "block_outputs"):
         return backbone.block_outputs
     return [layer.output for layer in backbone.transformer_layers]

@@ -45,9 +45,9 @@ def pack(
     }
 
 
-def _repeat(ids, count):
+def _repeat(ids: Sequence[int], count: tf.Tensor) -> tf.RaggedTensor:
     """Ragged rows with the same ids in each."""
-    ids = tf.constant(ids, "int32")
+    row = tf.constant(ids, "int32")
     return tf.RaggedTensor.from_tensor(
-        tf.tile(ids[None], (tf.cast(count, "int32"), 1))
+        tf.tile(row[None], (tf.cast(count, "int32"), 1))
     )

@@ -123,12 +123,14 @@ def tokenize_with_offsets(
     return ids, begins, ends
 
 
-def _without_nul(text):
+def _without_nul(text: tf.Tensor) -> tf.Tensor:
     """keras-hub stops at this character."""
     return tf.strings.regex_replace(text, r"\x00", " ")
 
 
-def _words_of_keras_hub(tokenizer, text):
+def _words_of_keras_hub(
+    tokenizer: keras_hub.tokenizers.WordPieceTokenizer, text: tf.Tensor
+) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
     """Plain characters of texts, their words, and the first bytes of words."""
     plain = tf.strings.unicode_split(_without_nul(text), "UTF-8")
     if tokenizer.strip_accents:
@@ -141,14 +143,18 @@ def _words_of_keras_hub(tokenizer, text):
     return plain, *_split(plain, split, keep)
 
 
-def _split(plain, split, keep):
+def _split(
+    plain: tf.RaggedTensor, split: str, keep: str
+) -> tuple[tf.RaggedTensor, tf.RaggedTensor]:
     words, first_bytes, _ = tf_text.regex_split_with_offsets(
         tf.strings.reduce_join(plain, axis=-1), split, keep
     )
     return words, first_bytes
 
 
-def _words_of_bert(tokenizer, text):
+def _words_of_bert(
+    tokenizer: keras_hub.tokenizers.WordPieceTokenizer, text: tf.Tensor
+) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
     """As `_words_of_keras_hub`, by the rules of BERT.
 
     Special tokens in texts become private characters, which no text has then.
@@ -160,7 +166,7 @@ def _words_of_bert(tokenizer, text):
         stand_in = _stand_in(number) + (len(name) - 1) * "\ufffd"
         text = tf.strings.regex_replace(text, re.escape(name), stand_in)
 
-    def normalize(flat):
+    def normalize(flat: tf.Tensor) -> tf.Tensor:
         flat = tf.strings.regex_replace(flat, r"[\t\n\r]", " ")
         private = tf.strings.regex_full_match(flat, _PRIVATE)
         dropped = tf.strings.regex_replace(flat, _DROPPED, "")
@@ -181,7 +187,7 @@ def _words_of_bert(tokenizer, text):
     return plain, tf.ragged.map_flat_values(_without_long, words), first_bytes
 
 
-def _without_long(words):
+def _without_long(words: tf.Tensor) -> tf.Tensor:
     """Makes words of too many characters unknown, and keeps their bytes."""
     unknown = words
     for size, characters in enumerate(_CHARACTERS_BY_BYTES, start=1):
@@ -192,7 +198,12 @@ def _without_long(words):
     return tf.where(length > _MOST_CHARACTERS_OF_A_WORD, unknown, words)
 
 
-def _ends_of_added(tokenizer, plain, begins, ends):
+def _ends_of_added(
+    tokenizer: keras_hub.tokenizers.WordPieceTokenizer,
+    plain: tf.RaggedTensor,
+    begins: tf.RaggedTensor,
+    ends: tf.RaggedTensor,
+) -> tf.RaggedTensor:
     """The ends of tokens, where one character stands for some."""
     rows = begins.value_rowids()
     places = tf.cast(begins.flat_values, "int64")
@@ -205,12 +216,14 @@ def _ends_of_added(tokenizer, plain, begins, ends):
     return ends.with_flat_values(flat)
 
 
-def _stand_in(number):
+def _stand_in(number: int) -> str:
     """The private character for an added token."""
     return chr(0xE000 + number)
 
 
-def _pieces_of_bert(tokenizer):
+def _pieces_of_bert(
+    tokenizer: keras_hub.tokenizers.WordPieceTokenizer,
+) -> tf_text.FastWordpieceTokenizer:
     vocabulary = list(tokenizer.get_vocabulary())
     for number, token in enumerate(tokenizer.added_tokens):
         vocabulary[tokenizer.token_to_id(token["content"])] = _stand_in(number)
@@ -225,7 +238,7 @@ def _pieces_of_bert(tokenizer):
     )
 
 
-def _without_accents(characters):
+def _without_accents(characters: tf.Tensor) -> tf.Tensor:
     return tf.strings.regex_replace(
         tf_text.normalize_utf8(characters, "NFD"), r"\p{Mn}", ""
     )
@@ -234,7 +247,7 @@ def _without_accents(characters):
 class _Places:
     """Maps bytes of texts to their characters."""
 
-    def __init__(self, characters):
+    def __init__(self, characters: tf.RaggedTensor):
         lengths = tf.strings.length(characters.flat_values)
         count = tf.size(lengths, "int64")
         self._splits = characters.row_splits
@@ -244,7 +257,7 @@ class _Places:
         )
         self._owners = tf.repeat(tf.range(count), lengths)
 
-    def first_bytes(self, characters):
+    def first_bytes(self, characters: tf.RaggedTensor) -> tf.RaggedTensor:
         """The first bytes of characters, counted within their texts."""
         rows = characters.value_rowids()
         found = tf.gather(
@@ -256,7 +269,7 @@ class _Places:
             found - tf.gather(self._text_bytes(), rows)
         )
 
-    def characters_at(self, offsets):
+    def characters_at(self, offsets: tf.RaggedTensor) -> tf.RaggedTensor:
         """The characters at bytes of their texts, as int32."""
         rows = offsets.value_rowids()
         offsets_in_all = offsets.flat_values + tf.gather(
@@ -272,6 +285,6 @@ class _Places:
             tf.cast(found - tf.gather(self._splits, rows), "int32")
         )
 
-    def _text_bytes(self):
+    def _text_bytes(self) -> tf.Tensor:
         """The positions at which texts begin."""
         return tf.gather(self._first_bytes, self._splits)

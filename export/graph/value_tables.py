@@ -76,7 +76,9 @@ class ValueTable:
         return values * tf.gather(self._scales, rows)[..., None]
 
 
-def _convert(values, dtype, kept):
+def _convert(
+    values: tf.Variable, dtype: str, kept: np.ndarray | None
+) -> tuple[tf.Variable, tf.Variable | None]:
     """Copies the kept rows, converts them, and returns them with a scale."""
     numbers = np.arange(values.shape[0])
     if kept is not None:

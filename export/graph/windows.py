@@ -85,7 +85,7 @@ def make_windows(
     ids = tf.where(places == end, special.end, ids)
     second = (places >= head) & (places <= end)
 
-    def context(shift):
+    def context(shift: int) -> tf.Tensor:
         """A token's context in the window that is `shift` windows later."""
         other = first + shift * step
         other_last = tf.minimum(other + room, count)
@@ -149,7 +149,7 @@ def best_spans(
     shape = tf.shape(logits)
     per_window = shape[1] * shape[2]
 
-    def of_questions(values, default):
+    def of_questions(values: tf.Tensor, default: float) -> tf.Tensor:
         rows = tf.RaggedTensor.from_value_rowids(
             tf.reshape(tf.broadcast_to(values, shape), (-1, per_window)),
             tf.cast(windows.examples, "int64"),

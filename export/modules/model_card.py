@@ -2,11 +2,14 @@
 
 import json
 import pathlib
+from typing import Any
 
+import keras_hub
 import tensorflow as tf
 
 from export.graph.encoder import Encoder
 from export.trained.recipe import ExportRecipe
+from export.trained.source import Source
 from export.trained.trained_model import TrainedModel
 
 _TITLES = {
@@ -76,12 +79,16 @@ def format_model_card(
     return "\n\n".join(part.strip() for part in parts if part) + "\n"
 
 
-def _name(source):
+def _name(source: Source) -> str:
     """The last folders of the model's path; the rest is private."""
     return "/".join(pathlib.Path(source.name).resolve().parts[-2:])
 
 
-def _loading(recipe, module, tokenizer):
+def _loading(
+    recipe: ExportRecipe,
+    module: tf.train.Checkpoint,
+    tokenizer: keras_hub.tokenizers.Tokenizer,
+) -> str:
     kind = recipe.what
     if "text_pair" in _inputs(module.signatures_to_save["serving_default"]):
         kind = "pairs"
@@ -103,19 +110,19 @@ def _loading(recipe, module, tokenizer):
     )
 
 
-def _inputs(function):
+def _inputs(function: Any) -> dict[str, tf.TensorSpec]:
     args, kwargs = _concrete(function).structured_input_signature
     flat = tf.nest.flatten((args, kwargs))
     return {spec.name: spec for spec in flat}
 
 
-def _concrete(function):
+def _concrete(function: Any) -> Any:
     if hasattr(function, "get_concrete_function"):
         return function.get_concrete_function()
     return function
 
 
-def _signature(name, function):
+def _signature(name: str, function: Any) -> str:
     rows = [
         (kind, name, spec.dtype.name, _shape(spec.shape))
         for kind, specs in (
@@ -134,11 +141,13 @@ def _signature(name, function):
     return "\n".join(lines)
 
 
-def _shape(shape):
+def _shape(shape: tf.TensorShape) -> str:
     return "(" + ", ".join("?" if n is None else str(n) for n in shape) + ")"
 
 
-def _sizes(recipe, encoder, module):
+def _sizes(
+    recipe: ExportRecipe, encoder: Encoder, module: tf.train.Checkpoint
+) -> str:
     variables = getattr(module, "mlm", module).variables
     count = sum(v.shape.num_elements() for v in variables)
     size = sum(v.shape.num_elements() * v.dtype.size for v in variables)

@@ -3,6 +3,8 @@
 import dataclasses
 import pathlib
 import shutil
+from typing import Any
+from typing import Literal
 
 import tensorflow as tf
 from tensorflow.core.protobuf import trackable_object_graph_pb2
@@ -47,7 +49,8 @@ class PatchRecipe:
 
 def patch_module(recipe: PatchRecipe) -> str:
     """Writes a patched copy, and returns a description of the change."""
-    if (recipe.apply is None) == (recipe.revert is None):
+    given = [path for path in (recipe.apply, recipe.revert) if path is not None]
+    if len(given) != 1:
         raise UserError(
             "one of --apply and --revert must be given, received "
             f"{'none' if recipe.apply is None else 'both'}"
@@ -55,10 +58,12 @@ def patch_module(recipe: PatchRecipe) -> str:
     check_output_directory(recipe.out, "--out")
     num_slots, other_weights = read_memories(recipe.model)
     check_unchanged(recipe.model, "--model")
-    done = "reverted" if recipe.apply is None else "applied"
+    done: Literal["applied", "reverted"] = (
+        "reverted" if recipe.apply is None else "applied"
+    )
     flag = "--revert" if recipe.apply is None else "--apply"
     try:
-        patch = MemoryPatch.load(recipe.apply or recipe.revert)
+        patch = MemoryPatch.load(given[0])
         patch.check_model(num_slots, other_weights)
         tensors = _read_tensors(recipe.model / _VARIABLES / _VARIABLES)
         values = _variable_names(tensors, "memory_values")
@@ -84,7 +89,7 @@ def patch_module(recipe: PatchRecipe) -> str:
     return f"{recipe.out}: {patch.num_rows:,} rows were {done}."
 
 
-def _copy(source, target):
+def _copy(source: pathlib.Path, target: pathlib.Path) -> None:
     for path in source.iterdir():
         if path.is_dir() and path.name != _VARIABLES:
             shutil.copytree(path, target / path.name)
@@ -92,7 +97,7 @@ def _copy(source, target):
             shutil.copyfile(path, target / path.name)
 
 
-def _read_tensors(prefix):
+def _read_tensors(prefix: pathlib.Path) -> dict[str, Any]:
     reader = tf.train.load_checkpoint(str(prefix))
     return {
         name: reader.get_tensor(name)
@@ -100,12 +105,12 @@ def _read_tensors(prefix):
     }
 
 
-def _variable_names(tensors, attribute):
+def _variable_names(tensors: dict[str, Any], attribute: str) -> dict[int, str]:
     """The names in a checkpoint of variables of tables, by their layers."""
     graph = trackable_object_graph_pb2.TrackableObjectGraph()
     graph.ParseFromString(tensors[_GRAPH])
 
-    def children(node):
+    def children(node: Any) -> dict[str, Any]:
         return {
             child.local_name: graph.nodes[child.node_id]
             for child in node.children
@@ -121,7 +126,7 @@ def _variable_names(tensors, attribute):
     }
 
 
-def _write_tensors(prefix, tensors):
+def _write_tensors(prefix: pathlib.Path, tensors: dict[str, Any]) -> None:
     prefix.parent.mkdir()
     tf.raw_ops.SaveV2(
         prefix=str(prefix),

@@ -1,5 +1,8 @@
 """An encoder with TF Hub's API for text."""
 
+from collections.abc import Callable
+from typing import Any
+
 import keras
 import tensorflow as tf
 
@@ -26,19 +29,12 @@ class SavedEncoder(tf.train.Checkpoint):
         # The other functions call its graphs, so that each is stored once.
         encode = _trace(lambda x, training: encoder(x, training), specs)
 
-        def call(inputs, training=False):
+        def call(inputs: dict[str, tf.Tensor], training: bool = False) -> dict:
             outputs = encode(inputs, training)
             del outputs["memory_access"]
             return {**outputs, "default": outputs["pooled_output"]}
 
-        def mlm(inputs, training=False):
-            outputs = call({name: inputs[name] for name in INPUTS}, training)
-            logits = task.masked_lm_head(
-                outputs["sequence_output"], inputs["masked_lm_positions"]
-            )
-            return {**outputs, "mlm_logits": tf.cast(logits, "float32")}
-
-        def serve(**inputs):
+        def serve(**inputs: tf.Tensor) -> dict:
             outputs = call(inputs)
             # Outputs of signatures must be tensors.
             del outputs["encoder_outputs"]
@@ -46,6 +42,18 @@ class SavedEncoder(tf.train.Checkpoint):
 
         self.__call__ = _trace(call, specs)
         if task is not None:
+
+            def mlm(
+                inputs: dict[str, tf.Tensor], training: bool = False
+            ) -> dict:
+                outputs = call(
+                    {name: inputs[name] for name in INPUTS}, training
+                )
+                logits = task.masked_lm_head(
+                    outputs["sequence_output"], inputs["masked_lm_positions"]
+                )
+                return {**outputs, "mlm_logits": tf.cast(logits, "float32")}
+
             self.mlm = tf.train.Checkpoint()
             list_variables(self.mlm, encoder, task)
             self.mlm.__call__ = _trace(
@@ -64,13 +72,15 @@ class SavedEncoder(tf.train.Checkpoint):
         )
 
 
-def _specs(*names):
+def _specs(*names: str) -> dict[str, tf.TensorSpec]:
     return {name: tf.TensorSpec((None, None), "int32", name) for name in names}
 
 
-def _trace(function, specs):
+def _trace(
+    function: Callable[..., dict], specs: dict[str, tf.TensorSpec]
+) -> Any:
     """Traces a function for both values of `training`."""
-    function = tf.function(function, autograph=False)
+    traced = tf.function(function, autograph=False)
     for training in (False, True):
-        function.get_concrete_function(specs, training=training)
-    return function
+        traced.get_concrete_function(specs, training=training)
+    return traced

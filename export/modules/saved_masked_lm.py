@@ -39,7 +39,7 @@ class SavedMaskedLM(tf.train.Checkpoint):
         vocabulary = tf.constant(tokenizer.get_vocabulary())
         best = min(_BEST, len(tokenizer.get_vocabulary()))
 
-        def inputs_of(sentences):
+        def inputs_of(sentences: tf.Tensor) -> dict[str, tf.Tensor]:
             parts = tf.strings.split(clean(sentences), sep=tokenizer.mask_token)
             ids = tokenize(tokenizer, parts.flat_values)
             # A mask follows each part of a sentence except the last.
@@ -49,7 +49,7 @@ class SavedMaskedLM(tf.train.Checkpoint):
             return pack([ids], sequence_length, special)
 
         @tf.function(input_signature=[SENTENCES], autograph=False)
-        def call(sentences):
+        def call(sentences: tf.Tensor) -> dict[str, tf.Tensor]:
             count = tf.size(sentences)
             # Keras cannot gather from zero rows.
             no_rows = tf.cast(tf.equal(count, 0), "int32")

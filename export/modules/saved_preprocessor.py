@@ -26,14 +26,17 @@ class SavedPreprocessor(tf.train.Checkpoint):
         super().__init__()
         special = SpecialTokens.of(tokenizer)
 
-        def to_ids(sentences):
+        def to_ids(sentences: tf.Tensor) -> tf.RaggedTensor:
             return tokenize(tokenizer, clean(sentences))
 
         @tf.function(input_signature=[SENTENCES], autograph=False)
-        def call(sentences):
+        def call(sentences: tf.Tensor) -> dict[str, tf.Tensor]:
             return pack([to_ids(sentences)], sequence_length, special)
 
-        def bert_pack_inputs(inputs, seq_length=sequence_length):
+        def bert_pack_inputs(
+            inputs: list[tf.RaggedTensor],
+            seq_length: int | tf.Tensor = sequence_length,
+        ) -> dict[str, tf.Tensor]:
             flat = [
                 ids.merge_dims(1, -1) if ids.ragged_rank > 1 else ids
                 for ids in inputs

@@ -1,5 +1,7 @@
 """A question answerer, from strings to an answer and its position."""
 
+from collections.abc import Callable
+
 import keras
 import keras_hub
 import tensorflow as tf
@@ -40,21 +42,25 @@ class SavedQuestionAnswerer(tf.train.Checkpoint):
         list_variables(self, encoder, task)
         special = SpecialTokens.of(tokenizer)
 
-        def logits_of(inputs):
+        def logits_of(
+            inputs: dict[str, tf.Tensor],
+        ) -> tuple[tf.Tensor, tf.Tensor]:
             with encoder.portable_reads():
                 logits = task(encoder.features_of(inputs), training=False)
             return logits["start"], logits["end"]
 
-        def call(question, context):
+        def call(
+            question: tf.Tensor, context: tf.Tensor
+        ) -> dict[str, tf.Tensor]:
             context = clean(context)
             ids, starts, ends = tokenize_with_offsets(tokenizer, context)
             questions = tokenize(tokenizer, clean(question))
             windows = make_windows(questions, ids, sizes, special)
+            start_logits, end_logits = _in_parts(
+                logits_of, windows.inputs, sizes.sequence_length
+            )
             first, last, score = best_spans(
-                windows,
-                tf.size(context),
-                *_in_parts(logits_of, windows.inputs, sizes.sequence_length),
-                sizes,
+                windows, tf.size(context), start_logits, end_logits, sizes
             )
             start, end = _at(starts, first), _at(ends, last)
             return {
@@ -76,7 +82,7 @@ class SavedQuestionAnswerer(tf.train.Checkpoint):
         )
         self.signatures_to_save = {"serving_default": serve}
 
-        def access_of(question, context):
+        def access_of(question: tf.Tensor, context: tf.Tensor) -> dict:
             windows = make_windows(
                 tokenize(tokenizer, clean(question)),
                 tokenize(tokenizer, clean(context)),
@@ -88,10 +94,14 @@ class SavedQuestionAnswerer(tf.train.Checkpoint):
         add_memory_access(self, encoder, access_of, specs)
 
 
-def _in_parts(function, inputs, length):
+def _in_parts(
+    function: Callable[[dict[str, tf.Tensor]], tuple[tf.Tensor, tf.Tensor]],
+    inputs: dict[str, tf.Tensor],
+    length: int,
+) -> list[tf.Tensor]:
     """Applies a function to `length` rows at a time, and joins the results."""
 
-    def go_on(first, *found):
+    def go_on(first: tf.Tensor, *found: tf.Tensor) -> tuple[tf.Tensor, ...]:
         part = {
             name: rows[first : first + _WINDOWS]
             for name, rows in inputs.items()
@@ -113,7 +123,7 @@ def _in_parts(function, inputs, length):
     return found
 
 
-def _at(offsets, tokens):
+def _at(offsets: tf.RaggedTensor, tokens: tf.Tensor) -> tf.Tensor:
     """The offsets of one token of each text, or 0 if the token is -1."""
     # One more column: texts may have no tokens.
     offsets = tf.pad(offsets.to_tensor(), [[0, 0], [0, 1]])

@@ -38,11 +38,11 @@ class SavedTextClassifier(tf.train.Checkpoint):
         special = SpecialTokens.of(tokenizer)
         classes = tf.constant(labels)
 
-        def inputs_of(*texts):
+        def inputs_of(*texts: tf.Tensor) -> dict[str, tf.Tensor]:
             segments = [tokenize(tokenizer, clean(text)) for text in texts]
             return pack(segments, sequence_length, special)
 
-        def call(*texts):
+        def call(*texts: tf.Tensor) -> dict[str, tf.Tensor]:
             features = encoder.features_of(inputs_of(*texts))
             with encoder.portable_reads():
                 scores = tf.cast(task(features, training=False), "float32")

@@ -1,6 +1,7 @@
 """Measures how an exported model uses its memories."""
 
 import dataclasses
+import itertools
 import pathlib
 
 from tqdm import tqdm
@@ -59,8 +60,10 @@ def measure_usage(recipe: UsageRecipe) -> tuple[dict, int]:
         lines[first : first + recipe.batch_size]
         for first in range(0, len(lines), recipe.batch_size)
     ]
-    usage = None
-    for access in model.read(tqdm(batches, "Usage", disable=None)):
-        usage = usage or UsageCounter(access.num_slots)
+    accesses = iter(model.read(tqdm(batches, "Usage", disable=None)))
+    # There is one, since there is text.
+    first = next(accesses)
+    usage = UsageCounter(first.num_slots)
+    for access in itertools.chain([first], accesses):
         usage.update(access.memories, access.is_token)
     return usage.figures, max(usage.num_slots.values())

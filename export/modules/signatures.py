@@ -1,6 +1,7 @@
 """Common parts of all exported models: variables and memory access."""
 
 from collections.abc import Callable
+from typing import Any
 
 import keras
 import tensorflow as tf
@@ -39,7 +40,7 @@ def add_memory_access(
         return
 
     @tf.function(input_signature=input_signature, autograph=False)
-    def memory_access(*args):
+    def memory_access(*args: Any) -> dict[str, tf.Tensor]:
         found = {}
         for number, (slots, weights) in access_of(*args).items():
             found[f"slots_{number}"] = slots

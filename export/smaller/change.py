@@ -1,5 +1,7 @@
 """Measures how much smaller tables change a model's outputs."""
 
+from typing import Any
+
 import keras
 import numpy as np
 import tensorflow as tf
@@ -29,7 +31,7 @@ def measure_change(
     is_masked_lm = hasattr(task, "masked_lm_head")
     if is_masked_lm:
         inputs = _mask(inputs, special)
-    totals = None
+    totals: dict[str, Any] = {}
     count = -(-len(inputs["input_mask"]) // _BATCH)
     for batch in tqdm(
         batches_of(inputs, _BATCH), "Change", count, disable=None
@@ -39,8 +41,7 @@ def measure_change(
             for name, value in compare(batch).items()
         }
         totals = {
-            name: value + (totals[name] if totals else 0)
-            for name, value in sums.items()
+            name: value + totals.get(name, 0) for name, value in sums.items()
         }
     found = {"outputs": float(np.sqrt(totals["difference"] / totals["size"]))}
     if is_masked_lm:
@@ -53,7 +54,12 @@ def measure_change(
     return found
 
 
-def _compare(before, after, task, inputs):
+def _compare(
+    before: Encoder,
+    after: Encoder,
+    task: Any,
+    inputs: dict[str, tf.Tensor],
+) -> dict[str, tf.Tensor]:
     """Sums over a batch, from which `measure_change` makes its figures."""
     outputs = [e(inputs)["sequence_output"] for e in (before, after)]
     real = tf.cast(inputs["input_mask"], "float32")[..., None]
@@ -85,7 +91,9 @@ def _compare(before, after, task, inputs):
     return sums
 
 
-def _mask(inputs, special):
+def _mask(
+    inputs: dict[str, np.ndarray], special: SpecialTokens
+) -> dict[str, np.ndarray]:
     """Masks some real tokens, always the same; labels are -1 elsewhere."""
     rng = np.random.default_rng(0)
     ids = inputs["input_word_ids"]

@@ -1,5 +1,7 @@
 """An encoder with smaller value tables, compared with the original."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from export.graph.encoder import Encoder
@@ -60,13 +62,18 @@ def make_encoder(
     return after, f"{change} Rows were chosen by {count:,} others."
 
 
-def _inputs(model, paths):
+def _inputs(model: TrainedModel, paths: Sequence[str]) -> dict[str, np.ndarray]:
     return inputs_of_lines(
         read_lines(paths), model.tokenizer, model.special, model.sequence_length
     )
 
 
-def _compare(before, after, model, inputs):
+def _compare(
+    before: Encoder,
+    after: Encoder,
+    model: TrainedModel,
+    inputs: dict[str, np.ndarray],
+) -> str:
     """Measures the changes, and returns a table of them."""
     figures = measure_change(before, after, model.task, inputs, model.special)
     lines = ["| | trained | exported |", "|---|---:|---:|"]
@@ -99,5 +106,7 @@ def _compare(before, after, model, inputs):
     return "\n".join([*lines, "", measured])
 
 
-def _rows(inputs, chosen):
+def _rows(
+    inputs: dict[str, np.ndarray], chosen: np.ndarray
+) -> dict[str, np.ndarray]:
     return {name: rows[chosen] for name, rows in inputs.items()}

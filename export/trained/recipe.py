@@ -84,7 +84,7 @@ class ExportRecipe:
             )
         check_output_directory(pathlib.Path(self.out), "--out")
 
-    def _wrong(self, field, rule):
+    def _wrong(self, field: str, rule: str) -> UserError:
         flag = field.replace("_", "-")
         return UserError(
             f"--{flag} must be {rule}, received {getattr(self, field)}"

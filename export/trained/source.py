@@ -2,6 +2,8 @@
 
 import dataclasses
 import pathlib
+from collections.abc import Callable
+from typing import Any
 
 import keras
 import keras_hub
@@ -60,7 +62,7 @@ class Source:
         """Loads the encoder alone."""
         return self._load(keras_hub.models.Backbone.from_preset)
 
-    def load_task(self, kind: type, title: str) -> keras_hub.models.Task:
+    def load_task(self, kind: type[Any], title: str) -> keras_hub.models.Task:
         """Loads the whole model."""
         task = self._task()
         if not issubclass(task, kind):
@@ -75,7 +77,7 @@ class Source:
         """Whether the preset contains a task of that class."""
         return issubclass(self._task(), kind)
 
-    def _task(self):
+    def _task(self) -> type[Any]:
         name = read_json(self.path / "task.json", default={}).get(
             "registered_name"
         )
@@ -102,7 +104,7 @@ class Source:
         config = read_json(self.path / "preprocessor.json", default={})
         return config.get("config", {}).get("sequence_length")
 
-    def _load(self, from_preset):
+    def _load(self, from_preset: Callable[[str], Any]) -> Any:
         try:
             return from_preset(str(self.path))
         # keras-hub raises all kinds of errors for files that it cannot use.
