@@ -14,7 +14,7 @@ from keras_pkm.probing.served_model import ServedModel
 from training.analysis.recipe import AnalysisRecipe
 from training.batches.labelled import dev_batches
 from training.batches.labelled import encode_texts
-from training.loading.families import Family
+from training.loading.encoder_families import Family
 from training.loading.pretrained_model import PretrainedModel
 from training.loading.pretrained_model import load_pretrained
 from training.measuring.class_reads import compare_classes

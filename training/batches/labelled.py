@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Sequence
+from typing import Any
 
 import keras
 import keras_hub
@@ -27,7 +28,7 @@ class Labelled:
     # Int32 array of shape `(rows,)`, or a dict of such arrays.
     labels: np.ndarray | dict[str, np.ndarray]
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(next(iter(self.features.values())))
 
 
@@ -77,7 +78,7 @@ def training_batches(
     rows of a batch have in common is cut off.
     """
 
-    def batch(step):
+    def batch(step: tf.Tensor) -> tuple[Any, ...]:
         if group_by_length:
             rows = rows_of_like_length(
                 lengths, batch_size, seed, step, last_step
@@ -104,7 +105,7 @@ def dev_batches(data: Labelled, *, batch_size: int) -> tf.data.Dataset:
     """
     count = len(data)
 
-    def batch(step):
+    def batch(step: tf.Tensor) -> tuple[Any, ...]:
         rows = step * batch_size + tf.range(batch_size, dtype=tf.int64)
         weights = tf.cast(rows < count, "float32")
         features, labels = _read(data, tf.minimum(rows, count - 1), batch_size)
@@ -115,12 +116,14 @@ def dev_batches(data: Labelled, *, batch_size: int) -> tf.data.Dataset:
     return step_batches(steps, batch)
 
 
-def _read(data, rows, batch_size, trim=False):
+def _read(
+    data: Labelled, rows: tf.Tensor, batch_size: int, trim: bool = False
+) -> tuple[Any, Any]:
     """Reads rows when the graph runs; the graph does not contain them."""
     arrays = (data.features, data.labels)
     flat = keras.tree.flatten(arrays)
 
-    def read(rows):
+    def read(rows: np.ndarray) -> list[np.ndarray]:
         found = [array[rows] for array in flat]
         if not trim:
             return found
@@ -131,13 +134,13 @@ def _read(data, rows, batch_size, trim=False):
             array[:, :length] if array.ndim > 1 else array for array in found
         ]
 
-    read = tf.numpy_function(
+    tensors = tf.numpy_function(
         read,
         [rows],
         [tf.as_dtype(array.dtype) for array in flat],
         stateful=False,
     )
-    for tensor, array in zip(read, flat):
+    for tensor, array in zip(tensors, flat):
         shape = [None] if trim else array.shape[1:]
         tensor.set_shape((batch_size, *(shape if array.ndim > 1 else ())))
-    return keras.tree.pack_sequence_as(arrays, read)
+    return keras.tree.pack_sequence_as(arrays, tensors)

@@ -67,7 +67,9 @@ def held_out_batches(
     )
 
 
-def _masked_lm(token_ids, seeds, masking):
+def _masked_lm(
+    token_ids: tf.Tensor, seeds: tf.Tensor, masking: Masking
+) -> tuple[dict[str, tf.Tensor], tf.Tensor, tf.Tensor]:
     masked_ids, positions, label_ids, weights = mask_tokens(
         token_ids, seeds, masking
     )

@@ -10,7 +10,9 @@ def keep_inputs(names: Iterable[str], batches: Iterable[Any]) -> Iterable[Any]:
     """Drops the features that a model does not take."""
     names = list(names)
 
-    def keep(features, labels, weights):
+    def keep(
+        features: dict, labels: Any, weights: Any
+    ) -> tuple[dict, Any, Any]:
         return {name: features[name] for name in names}, labels, weights
 
     if isinstance(batches, tf.data.Dataset):

@@ -20,7 +20,7 @@ def one_by_one(
     rows, positions = np.nonzero(~np.isin(packed, special))
     count = len(rows)
 
-    def read(step):
+    def read(step: np.ndarray) -> tuple[np.ndarray, ...]:
         places = step * batch_size + np.arange(batch_size)
         weights = (places < count).astype("float32")
         places = np.minimum(places, count - 1)
@@ -30,7 +30,9 @@ def one_by_one(
         token_ids[np.arange(batch_size), column] = masking.mask_token_id
         return token_ids, column[:, None], labels[:, None], weights[:, None]
 
-    def batch(step):
+    def batch(
+        step: tf.Tensor,
+    ) -> tuple[dict[str, tf.Tensor], tf.Tensor, tf.Tensor]:
         token_ids, column, labels, weights = tf.numpy_function(
             read,
             [step],

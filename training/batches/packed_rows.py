@@ -27,7 +27,7 @@ def shuffled_batches(
     is filled from the next epoch.
     """
 
-    def batch(step):
+    def batch(step: tf.Tensor) -> Any:
         rows, positions = shuffled_rows(packed.shape[0], batch_size, seed, step)
         return make_batch(_read(packed, rows, batch_size), positions)
 
@@ -52,7 +52,7 @@ def ordered_batches(
     """
     num_rows = packed.shape[0]
 
-    def batch(step):
+    def batch(step: tf.Tensor) -> Any:
         rows = step * batch_size + tf.range(batch_size, dtype=tf.int64)
         token_ids = _read(packed, tf.minimum(rows, num_rows - 1), batch_size)
         token_ids = tf.where(rows[:, None] < num_rows, token_ids, filler_id)

@@ -83,7 +83,7 @@ def _too_large(error: Exception) -> RunError:
     )
 
 
-def _print_user_error(error):
+def _print_user_error(error: UserError) -> int:
     print(f"error: {error}", file=sys.stderr)
     return 2
 

@@ -9,7 +9,7 @@ import os
 import sys
 
 
-def _import_tensorflow_in_silence():
+def _import_tensorflow_in_silence() -> None:
     sys.stderr.flush()
     stderr = os.dup(2)
     nowhere = os.open(os.devnull, os.O_WRONLY)

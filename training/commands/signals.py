@@ -24,9 +24,9 @@ class Signals:
         received: int or None. The signal, if there was one.
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.deferred = False
-        self.received = None
+        self.received: int | None = None
 
     def handle(self, number: int, frame: FrameType | None) -> None:
         """Handles a signal; a handler for `signal.signal`."""

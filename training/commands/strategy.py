@@ -63,7 +63,7 @@ def prepare_devices(recipe: Any) -> tf.distribute.Strategy:
     return create_strategy(recipe.strategy, recipe.devices)
 
 
-def _split_cpu(count):
+def _split_cpu(count: int) -> None:
     """Makes at least `count` logical devices of the CPU."""
     (cpu,) = tf.config.list_physical_devices("CPU")
     if len(tf.config.get_logical_device_configuration(cpu) or ()) < count:
@@ -102,7 +102,7 @@ def wait_for_all(strategy: tf.distribute.Strategy) -> None:
     """Waits until all workers have reached this point."""
 
     @tf.function
-    def sum_of_ones():
+    def sum_of_ones() -> tf.Tensor:
         return strategy.reduce(
             "SUM", strategy.run(lambda: tf.constant(1.0)), axis=None
         )

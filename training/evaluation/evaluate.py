@@ -7,7 +7,7 @@ from tqdm import tqdm
 
 from training.batches.one_by_one import one_by_one
 from training.evaluation.recipe import EvaluationRecipe
-from training.loading.families import Family
+from training.loading.encoder_families import Family
 from training.loading.pretrained_model import load_language_model
 from training.measuring.ablation import ablated_memory
 from training.measuring.perplexity import LanguageModelEvaluator

@@ -19,7 +19,8 @@ class Facts(Protocol):
             known.
     """
 
-    num_facts: int
+    @property
+    def num_facts(self) -> int: ...
 
     @property
     def vocabulary_size(self) -> int: ...
@@ -50,7 +51,9 @@ def training_batches(
     resumed run gets the same batches as an uninterrupted one.
     """
 
-    def batch(step):
+    def batch(
+        step: tf.Tensor,
+    ) -> tuple[dict[str, tf.Tensor], tf.Tensor, tf.Tensor]:
         rows, _ = shuffled_rows(facts.num_facts, batch_size, seed, step)
         return facts.examples_of(rows)
 

@@ -21,18 +21,18 @@ def read_fact_file(path: pathlib.Path, flag: str = "--facts") -> list[Fact]:
     off, and doubled quotes within it are single ones. A quote elsewhere is a
     character like any other.
     """
-    facts = {}
+    facts: dict[tuple[str, str], Fact] = {}
     for number, line in enumerate(_read_lines(path, flag), 1):
         if not line.strip():
             continue
         place = f"{path}, line {number}"
-        cells = line.split("\t")
-        if len(cells) != len(_COLUMNS):
+        columns = line.split("\t")
+        if len(columns) != len(_COLUMNS):
             raise UserError(
                 f"{place}: a fact must have three columns, separated by tabs: "
                 f"subject, relation, value; {why_columns(line, len(_COLUMNS))}"
             )
-        cells = tuple(_read_cell(cell, place) for cell in cells)
+        cells = tuple(_read_cell(cell, place) for cell in columns)
         if number == 1 and tuple(map(str.lower, cells)) == _COLUMNS:
             continue
         for name, cell in zip(_COLUMNS, cells):
@@ -41,8 +41,9 @@ def read_fact_file(path: pathlib.Path, flag: str = "--facts") -> list[Fact]:
                     f"{place}: the {name} must not be empty. Fill it in, or "
                     "remove the line"
                 )
-        fact = Fact(*cells, place)
-        earlier = facts.setdefault(cells[:2], fact)
+        subject, relation, value = cells
+        fact = Fact(subject, relation, value, place)
+        earlier = facts.setdefault((subject, relation), fact)
         if earlier.value != fact.value:
             raise UserError(
                 f"{place}: a subject must have one value for a relation, but "
@@ -54,7 +55,7 @@ def read_fact_file(path: pathlib.Path, flag: str = "--facts") -> list[Fact]:
     return list(facts.values())
 
 
-def _read_lines(path, flag):
+def _read_lines(path: pathlib.Path, flag: str) -> list[str]:
     try:
         data = path.read_bytes()
     except OSError as error:
@@ -74,7 +75,7 @@ def _read_lines(path, flag):
     return lines
 
 
-def _read_cell(cell, place):
+def _read_cell(cell: str, place: str) -> str:
     cell = cell.strip()
     if cell.startswith('"') and not is_quoted(cell):
         doubled = cell.replace('"', '""')

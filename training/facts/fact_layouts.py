@@ -37,7 +37,12 @@ def lay_out(
     return _masked(questions, values, ends, tokenizer)
 
 
-def _masked(questions, values, ends, tokenizer):
+def _masked(
+    questions: Ids,
+    values: Ids,
+    ends: Ids,
+    tokenizer: keras_hub.tokenizers.Tokenizer,
+) -> FactArrays:
     """Lays out `[CLS] question [MASK]×n end [SEP]`, as for BERT's task."""
     special = SpecialTokens.of(tokenizer)
     rows = [
@@ -60,7 +65,9 @@ def _masked(questions, values, ends, tokenizer):
     return FactArrays(features, _pad(values, 0), weights, _lengths(rows))
 
 
-def _next_tokens(questions, values, tokenizer):
+def _next_tokens(
+    questions: Ids, values: Ids, tokenizer: keras_hub.tokenizers.Tokenizer
+) -> FactArrays:
     """Lays out `start question value`; the value's tokens are predicted."""
     rows = [
         [tokenizer.start_token_id, *question, *value]
@@ -77,16 +84,16 @@ def _next_tokens(questions, values, tokenizer):
     return FactArrays(features, labels, weights, _lengths(rows))
 
 
-def _lengths(rows):
+def _lengths(rows: Sequence) -> np.ndarray:
     return np.array([len(row) for row in rows])
 
 
-def _ones(rows):
+def _ones(rows: Sequence) -> np.ndarray:
     """1 where rows of different lengths have an entry, 0 elsewhere."""
     return _pad([np.ones(len(row)) for row in rows], 0)
 
 
-def _pad(rows, padding):
+def _pad(rows: Sequence, padding: int) -> np.ndarray:
     """Pads rows of different lengths to an int32 array."""
     padded = np.full((len(rows), max(map(len, rows))), padding, "int32")
     for row, numbers in zip(padded, rows):

@@ -41,7 +41,7 @@ class RandomFacts:
     # Whether the inputs are those of a causal model.
     causal: bool = False
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         most = self._num_names * self.num_relations
         if not 1 <= self.num_facts <= most:
             raise UserError(

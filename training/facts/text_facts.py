@@ -88,7 +88,7 @@ class TextFacts:
         return features, labels, weights
 
 
-def _split(template):
+def _split(template: str) -> list[str]:
     """The text before the value, and the text after it."""
     parts = template.split("{value}")
     if len(parts) != 2 or parts[0].count("{subject}") != 1:
@@ -99,13 +99,15 @@ def _split(template):
     return parts
 
 
-def _fill(text, fact):
+def _fill(text: str, fact: Fact) -> str:
     # Not with `format`: a template may contain other braces.
     text = text.replace("{subject}", fact.subject)
     return text.replace("{relation}", fact.relation)
 
 
-def _tokenize(tokenizer, texts):
+def _tokenize(
+    tokenizer: keras_hub.tokenizers.Tokenizer, texts: list[str]
+) -> list[np.ndarray]:
     rows = []
     for first in range(0, len(texts), _ROWS):
         found = tokenizer(texts[first : first + _ROWS])
@@ -113,9 +115,14 @@ def _tokenize(tokenizer, texts):
     return rows
 
 
-def _check(facts, questions, values, tokenizer):
+def _check(
+    facts: Sequence[Fact],
+    questions: list[np.ndarray],
+    values: list[np.ndarray],
+    tokenizer: keras_hub.tokenizers.Tokenizer,
+) -> None:
     unknown = set(unknown_ids(tokenizer))
-    first = {}
+    first: dict[tuple, Fact] = {}
     for fact, question, value in zip(facts, questions, values):
         asked = f"{fact.subject} {fact.relation}".strip()
         for name, text, row in (

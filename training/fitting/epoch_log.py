@@ -29,7 +29,7 @@ class EpochLog(keras.callbacks.Callback):
                 writer.writeheader()
             writer.writerow(row)
 
-    def _read_columns(self):
+    def _read_columns(self) -> list[str]:
         if not self.path.exists():
             return []
         with open(self.path, newline="", encoding="utf-8") as file:

@@ -25,7 +25,7 @@ def make_optimizer(
 ) -> keras.optimizers.Optimizer:
     """Returns `PKMAdam` with linear warm-up and decay."""
 
-    def schedule(peak):
+    def schedule(peak: float) -> LinearWarmup:
         return LinearWarmup(peak, int(warmup_ratio * steps), steps)
 
     optimizer = PKMAdam(

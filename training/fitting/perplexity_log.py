@@ -4,6 +4,7 @@ import csv
 import math
 import pathlib
 from collections.abc import Callable
+from typing import Any
 
 import keras
 
@@ -23,17 +24,17 @@ class PerplexityLog(keras.callbacks.Callback):
         self.path = path
         self.every = every
         self.count = count
-        self._rows = []
+        self._rows: list[tuple[int, float]] = []
         self._begin()
 
-    def _begin(self):
+    def _begin(self) -> None:
         # Batches of the epoch, batches covered by rows, sum of their losses.
         self._batches, self._done, self._sum = 0, 0, 0.0
 
     def on_epoch_begin(self, epoch: int, logs: dict | None = None) -> None:
         self._begin()
 
-    def on_train_batch_end(self, batch: int, logs: dict | None = None) -> None:
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         self._batches += 1
         step = self.count()
         if step > self.every and step % self.every:

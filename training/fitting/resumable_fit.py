@@ -42,7 +42,7 @@ def resumable_fit(
     # Only terminals can redraw a progress bar.
     verbose = (1 if sys.stdout.isatty() else 2) if prints else 0
 
-    def fit(first_epoch, last_epoch, steps_of_epoch):
+    def fit(first_epoch: int, last_epoch: int, steps_of_epoch: int) -> None:
         model.fit(
             batches(checkpoint.step, steps - checkpoint.step),
             initial_epoch=first_epoch,

@@ -2,6 +2,7 @@
 
 import re
 import statistics
+from typing import Any
 
 import keras
 
@@ -18,11 +19,11 @@ class ShortProgress(keras.callbacks.Callback):
     that write all figures to files.
     """
 
-    def on_epoch_end(self, epoch: int, logs: dict | None = None) -> None:
-        found = {}
-        for name in [name for name in logs or () if _FIGURE.fullmatch(name)]:
-            figure = _FIGURE.fullmatch(name)[1]
-            found.setdefault(figure, []).append(logs.pop(name))
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        found: dict[str, list[float]] = {}
+        for name in list(logs or ()):
+            if match := _FIGURE.fullmatch(name):
+                found.setdefault(match[1], []).append(logs.pop(name))
         for figure, title in _SHOWN.items():
             if figure in found:
                 logs[title] = statistics.mean(found[figure])

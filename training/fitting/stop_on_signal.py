@@ -25,7 +25,7 @@ class StopOnSignal(keras.callbacks.Callback):
     def on_epoch_end(self, epoch: int, logs: dict | None = None) -> None:
         self._stop_if_asked()
 
-    def _stop_if_asked(self):
+    def _stop_if_asked(self) -> None:
         if self.signals.received is not None:
             self.checkpoint.save()
             raise Interrupted(self.signals.received)

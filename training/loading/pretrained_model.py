@@ -14,9 +14,9 @@ from keras_pkm.converters.hugging_face_files import read_config
 from keras_pkm.converters.hugging_face_hub import local_directory
 from keras_pkm.converters.hugging_face_tokenizers import read_tokenizer
 from keras_pkm.files.presets import load_preset_tokenizer
-from training.loading.families import DECODERS
-from training.loading.families import FAMILIES
-from training.loading.families import Family
+from training.loading.decoder_families import DECODERS
+from training.loading.encoder_families import FAMILIES
+from training.loading.encoder_families import Family
 from training.loading.families import decoder_family_of
 from training.loading.families import family_of
 from training.runs.files import check_unchanged
@@ -128,7 +128,7 @@ def load_language_model(
     return task, family, load_tokenizer(preset)
 
 
-def _open(name, flag, kept):
+def _open(name: str, flag: str, kept: tuple[str, ...]) -> tuple[str, dict]:
     """The preset or directory that a flag names, and its configuration."""
     preset = find_preset(name, flag, kept)
     check_unchanged(pathlib.Path(preset), flag)
@@ -151,7 +151,7 @@ def is_causal_preset(preset: str | pathlib.Path) -> bool:
     return task.get("class_name", "").endswith("CausalLM")
 
 
-def _has_masked_lm_head(preset, config):
+def _has_masked_lm_head(preset: str, config: dict) -> bool:
     if "model_type" in config:
         return HuggingFaceDirectory(preset).has_masked_lm_head()
     # keras-hub would silently give all others a new head.
@@ -175,7 +175,7 @@ def load_tokenizer(
     return load_preset_tokenizer(path)
 
 
-def _read_config(preset, flag="--model"):
+def _read_config(preset: str | pathlib.Path, flag: str = "--model") -> dict:
     """The configuration of a model, or nothing where there is none."""
     path = pathlib.Path(preset)
     config = read_json(path / "config.json", flag, default={})
@@ -187,7 +187,7 @@ def _read_config(preset, flag="--model"):
     return config
 
 
-def _family_of_hugging_face(config):
+def _family_of_hugging_face(config: dict) -> Family:
     kinds = {family.name: family for family in FAMILIES}
     if config["model_type"] not in kinds:
         raise ValueError(
@@ -197,7 +197,7 @@ def _family_of_hugging_face(config):
     return kinds[config["model_type"]]
 
 
-def _known_family_of(backbone):
+def _known_family_of(backbone: keras_hub.models.Backbone) -> Family:
     family = family_of(backbone)
     if family is None:
         known = ", ".join(family.title for family in FAMILIES)
@@ -207,7 +207,9 @@ def _known_family_of(backbone):
     return family
 
 
-def _with_memory(name, backbone, added_memory):
+def _with_memory(
+    name: str, backbone: keras_hub.models.Backbone, added_memory: dict | None
+) -> keras_hub.models.Backbone:
     """Returns the backbone as a `MemoryBackbone`, with added memory."""
     has_memory = bool(getattr(backbone, "memory_outputs", None))
     if has_memory and added_memory:

@@ -56,8 +56,11 @@ def collect_reads(
 ) -> TextReads:
     """Counts the reads of memory accesses."""
     tokens = kept = 0
-    next_point = _FIRST_POINT
-    usage, coverage, texts, top1 = None, {}, [], {}
+    next_point: float = _FIRST_POINT
+    usage = None
+    coverage: dict[int, list[dict[str, float]]] = {}
+    texts: list[tuple] = []
+    top1: dict[int, list[np.ndarray]] = {}
     for access in accesses:
         if usage is None:
             usage = UsageCounter(access.num_slots)
@@ -77,6 +80,8 @@ def collect_reads(
         if tokens >= next_point:
             next_point = tokens * _GROWTH
             _add_point(coverage, tokens, usage)
+    if usage is None:
+        return TextReads(0, {}, None, None)
     if coverage and not all(
         points and points[-1]["tokens"] == tokens
         for points in coverage.values()
@@ -99,7 +104,9 @@ def collect_reads(
     return TextReads(tokens, memories, token_ids, is_token)
 
 
-def _add_point(coverage, tokens, usage):
+def _add_point(
+    coverage: dict[int, list], tokens: int, usage: UsageCounter
+) -> None:
     for number, counts in usage.counts.items():
         coverage[number].append(
             {

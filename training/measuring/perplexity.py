@@ -4,6 +4,7 @@ import dataclasses
 import math
 from collections.abc import Callable
 from collections.abc import Iterable
+from typing import Any
 
 import keras
 import numpy as np
@@ -46,7 +47,7 @@ class Evaluation:
 
     def figures(self) -> dict:
         """Returns the figures for results, serializable as JSON."""
-        found = {
+        found: dict[str, Any] = {
             "perplexity": self.perplexity,
             "standard_error": self.standard_error,
             "predicted_tokens": int(self.tokens.sum()),
@@ -95,7 +96,12 @@ class LanguageModelEvaluator:
             reduce_retracing=True,
         )
 
-    def _step(self, features, labels, weights):
+    def _step(
+        self,
+        features: dict[str, tf.Tensor],
+        labels: tf.Tensor,
+        weights: tf.Tensor,
+    ) -> tf.Tensor:
         inputs = {name: features[name] for name in self._task.input}
         with fastest_by_default():
             found = self._model(inputs, training=False)
@@ -128,7 +134,7 @@ class LanguageModelEvaluator:
         )
 
 
-def _with_memory_access(task):
+def _with_memory_access(task: keras.Model) -> keras.Model:
     """Returns a model with a task's logits and memory access as outputs."""
     backbone = task.backbone
     memories = getattr(backbone, "memory_outputs", {})
@@ -137,7 +143,7 @@ def _with_memory_access(task):
     )
     accesses = {}
 
-    def call_layer(layer, *args, **kwargs):
+    def call_layer(layer: keras.layers.Layer, *args: Any, **kwargs: Any) -> Any:
         if layer is not backbone:
             return layer(*args, **kwargs)
         found = both(*args, **kwargs)

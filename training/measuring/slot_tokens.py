@@ -91,12 +91,20 @@ def find_readers(
     return found
 
 
-def _context(token_ids, is_token, row, place, width, tokenizer):
+def _context(
+    token_ids: np.ndarray,
+    is_token: np.ndarray,
+    row: int,
+    place: int,
+    width: int,
+    tokenizer: keras_hub.tokenizers.Tokenizer,
+) -> tuple[str, str, str]:
     ids = token_ids[row][: is_token[row].sum()]
     first = max(place - width, 0)
     parts = (ids[first:place], ids[place : place + 1], ids[place + 1 :][:width])
-    return tuple(_text_of(part, tokenizer) for part in parts)
+    before, token, after = (_text_of(part, tokenizer) for part in parts)
+    return before, token, after
 
 
-def _text_of(ids, tokenizer):
+def _text_of(ids: np.ndarray, tokenizer: keras_hub.tokenizers.Tokenizer) -> str:
     return tokenizer.detokenize(ids) if len(ids) else ""

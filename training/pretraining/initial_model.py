@@ -7,8 +7,8 @@ import keras_hub
 from keras_pkm.layers import ProductKeyMemory
 from keras_pkm.layers.memories import memories
 from training.commands.recipe_checks import out_of_range
-from training.loading.families import DecoderFamily
-from training.loading.families import Family
+from training.loading.decoder_families import DecoderFamily
+from training.loading.encoder_families import Family
 from training.loading.pretrained_model import load_language_model
 from training.pretraining.recipe import PretrainingRecipe
 from training.runs.user_error import UserError

@@ -100,7 +100,12 @@ def readers_table(readers: list[SlotReaders]) -> str:
     )
 
 
-def _table(header, rows, paper=0, text=()):
+def _table(
+    header: list[str],
+    rows: list[list[str]],
+    paper: int = 0,
+    text: tuple[int, ...] = (),
+) -> str:
     lines = ['<div class="wide"><table>']
     cells = _cells("th", [html.escape(cell) for cell in header], text)
     lines.append(f"<thead><tr>{cells}</tr></thead><tbody>")
@@ -111,7 +116,7 @@ def _table(header, rows, paper=0, text=()):
     return "\n".join(lines)
 
 
-def _cells(tag, row, text):
+def _cells(tag: str, row: list[str], text: tuple[int, ...]) -> str:
     return "".join(
         f'<{tag} class="text">{cell}</{tag}>'
         if column in text

@@ -61,7 +61,7 @@ def plot_forgetting(curves: Curves, of: str = "facts") -> Figure:
     return figure
 
 
-def _figure(x, y) -> tuple[Figure, Axes]:
+def _figure(x: str, y: str) -> tuple[Figure, Axes]:
     figure = Figure(figsize=_SIZE, layout="constrained", facecolor="none")
     axes = figure.subplots()
     axes.set_facecolor("none")
@@ -74,7 +74,7 @@ def _figure(x, y) -> tuple[Figure, Axes]:
     return figure, axes
 
 
-def _draw(axes, curves):
+def _draw(axes: Axes, curves: Curves) -> None:
     styles = zip(cycle(_COLOURS), cycle(_MARKERS))
     for number, (name, points) in enumerate(curves.items()):
         colour, marker = next(styles)
@@ -89,7 +89,7 @@ def _draw(axes, curves):
         )
 
 
-def _legend(figure):
+def _legend(figure: Figure) -> None:
     # Below the axes, where it does not hide a curve.
     figure.legend(
         loc="outside lower center",

@@ -118,7 +118,9 @@ class MemoryReport:
         )
         return path
 
-    def _sections(self, drawn):
+    def _sections(
+        self, drawn: dict[str, Figure]
+    ) -> list[tuple[str, list[str]]]:
         sections = [("Use", self._usage(drawn))]
         if self.ablations:
             sections.append(
@@ -156,8 +158,8 @@ class MemoryReport:
                     ],
                 )
             )
-        if self.classes:
-            sections.append(("Classes", self._classes(drawn)))
+        if self.classes and self.class_names:
+            sections.append(("Classes", self._classes(drawn, self.class_names)))
         for number, readers in self.readers.items():
             sections.append(
                 (
@@ -176,7 +178,7 @@ class MemoryReport:
             )
         return sections
 
-    def _usage(self, drawn):
+    def _usage(self, drawn: dict[str, Figure]) -> list[str]:
         memories = self.reads.memories
         rows = [
             [
@@ -231,7 +233,7 @@ class MemoryReport:
             ),
         ]
 
-    def _ablations(self):
+    def _ablations(self) -> list[str]:
         titles = {
             "trained": "as trained",
             "zero": "all values zero",
@@ -255,8 +257,10 @@ class MemoryReport:
             ),
         ]
 
-    def _classes(self, drawn):
-        no, yes = self.class_names
+    def _classes(
+        self, drawn: dict[str, Figure], names: tuple[str, str]
+    ) -> list[str]:
+        no, yes = names
         return [
             page.note(
                 f"Top-1 reads of examples labelled {yes} against {no}. KL is "
@@ -285,7 +289,7 @@ class MemoryReport:
         ]
 
 
-def _thinned(counts):
+def _thinned(counts: np.ndarray) -> list[dict[str, int]]:
     """The sorted counts at positions spaced evenly on a logarithmic axis."""
     ordered = np.sort(counts)[::-1]
     places = np.unique(

@@ -5,6 +5,7 @@ from itertools import cycle
 from itertools import product
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogFormatter
 from matplotlib.ticker import PercentFormatter
@@ -205,11 +206,11 @@ def plot_classes(classes: dict[str, dict]) -> Figure:
 class _WholeNumbers(LogFormatter):
     """Labels the same ticks, like `StrMethodFormatter("{x:,.0f}")`."""
 
-    def __call__(self, x, pos=None):
+    def __call__(self, x: float, pos: int | None = None) -> str:
         return super().__call__(x, pos) and f"{x:,.0f}"
 
 
-def _figure(title, x, y):
+def _figure(title: str, x: str, y: str) -> tuple[Figure, Axes]:
     figure = Figure(figsize=_SIZE, layout="constrained")
     axes = figure.subplots()
     axes.set_title(title, fontsize=10)
@@ -220,7 +221,7 @@ def _figure(title, x, y):
     return figure, axes
 
 
-def _sequential(share):
+def _sequential(share: float) -> str:
     """A blue, the darker the larger."""
     light, dark = np.array([214, 229, 240]), np.array([0, 68, 120])
     red, green, blue = (light + share * (dark - light)).astype(int)

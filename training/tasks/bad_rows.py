@@ -11,13 +11,13 @@ class BadRow:
     """A row that cannot be used, and the reason."""
 
     # The file.
-    path: pathlib.Path
+    path: pathlib.Path | str
     # The position in the file, such as "line 7".
     place: str
     # The rule that the row breaks, and what was received.
     reason: str
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"{self.path}, {self.place}: {self.reason}"
 
 

@@ -118,7 +118,7 @@ class GlueExamples:
     # Int32 array, the class numbers.
     labels: np.ndarray
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.labels)
 
     def first(self, count: int) -> "GlueExamples":
@@ -169,7 +169,8 @@ def read_tsv(
         ) from error
     lines = split_lines(data, path)
     first = 1
-    names, header = (), task.header
+    names: tuple[str, ...] = ()
+    header = task.header
     if header is None:
         line = lines[0].decode(errors="replace")
         names = tuple(line.split("\t"))
@@ -189,7 +190,8 @@ def read_tsv(
     places = [header.index(name) for name in task.columns]
     label_place = header.index(task.label)
     has_quotes = _has_spreadsheet_quotes(path, task, names, len(header), lines)
-    texts, labels = tuple([] for _ in places), []
+    texts: tuple[list[str], ...] = tuple([] for _ in places)
+    labels: list[int] = []
     for number, row in enumerate(lines, first):
         if not row and number == first + len(lines) - 1:
             continue  # what follows the last newline
@@ -226,7 +228,13 @@ def read_tsv(
     return _examples(path, texts, labels, bad_rows)
 
 
-def _has_spreadsheet_quotes(path, task, names, columns, lines) -> bool:
+def _has_spreadsheet_quotes(
+    path: pathlib.Path,
+    task: GlueTask,
+    names: tuple[str, ...],
+    columns: int,
+    lines: list[bytes],
+) -> bool:
     """Whether a spreadsheet put cells in quotes."""
     texts = [line.decode(errors="replace") for line in lines]
     if texts and not texts[-1]:
@@ -255,11 +263,13 @@ def _has_spreadsheet_quotes(path, task, names, columns, lines) -> bool:
     return found
 
 
-def _first_quoted(rows):
+def _first_quoted(rows: list[list[str]]) -> str:
     return next(cell for row in rows for cell in row if is_quoted(cell))
 
 
-def _load_tfds(task, data_dir, bad_rows):
+def _load_tfds(
+    task: GlueTask, data_dir: str | None, bad_rows: BadRows
+) -> dict[str, GlueExamples]:
     from training.text.tfds_examples import read_tfds_examples
 
     examples = {}
@@ -268,7 +278,8 @@ def _load_tfds(task, data_dir, bad_rows):
         *((suffix, f"validation{suffix}") for suffix in task.dev),
     ):
         rows = read_tfds_examples(task.tfds, split, data_dir)
-        texts, labels = tuple([] for _ in task.columns), []
+        texts: tuple[list[str], ...] = tuple([] for _ in task.columns)
+        labels: list[int] = []
         for number, row in enumerate(rows):
             if not 0 <= row["label"] < len(task.labels):
                 bad_rows.add(
@@ -288,7 +299,12 @@ def _load_tfds(task, data_dir, bad_rows):
     return examples
 
 
-def _examples(path, texts, labels, bad_rows):
+def _examples(
+    path: pathlib.Path | str,
+    texts: tuple[list[str], ...],
+    labels: list[int],
+    bad_rows: BadRows,
+) -> GlueExamples:
     if not labels:
         raise bad_rows.nothing_left(path, "examples")
     return GlueExamples(texts, np.array(labels, "int32"))

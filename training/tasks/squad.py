@@ -3,6 +3,8 @@
 import dataclasses
 import json
 import pathlib
+from collections.abc import Iterator
+from typing import Any
 
 from training.runs.user_error import UserError
 from training.tasks.bad_rows import BadRows
@@ -26,7 +28,9 @@ class SquadExample:
     answer_starts: tuple[int, ...]
 
 
-def read_squad(path: pathlib.Path, bad_rows: BadRows) -> list[SquadExample]:
+def read_squad(
+    path: pathlib.Path | str, bad_rows: BadRows
+) -> list[SquadExample]:
     """Reads a file of SQuAD 1.1."""
     path = pathlib.Path(path)
     examples = {}
@@ -47,7 +51,9 @@ class _FaultError(Exception):
     """The fault of a part of a file."""
 
 
-def _read_entries(path, bad_rows):
+def _read_entries(
+    path: pathlib.Path, bad_rows: BadRows
+) -> Iterator[tuple[str, Any, str]]:
     """Yields each question's entry, with its position and its paragraph."""
     for a, article in enumerate(_read_articles(path), 1):
         place = f"article {a}"
@@ -74,7 +80,7 @@ def _read_entries(path, bad_rows):
                 )
 
 
-def _read_articles(path):
+def _read_articles(path: pathlib.Path) -> list:
     try:
         text = path.read_text(encoding="utf-8-sig")
         return _get(json.loads(text), "data", list)
@@ -93,7 +99,7 @@ def _read_articles(path):
         ) from error
 
 
-def _make_example(entry, context):
+def _make_example(entry: Any, context: str) -> SquadExample:
     answers = [
         (_get(answer, "text", str), _get(answer, "answer_start", int))
         for answer in _get(entry, "answers", list)
@@ -113,7 +119,7 @@ def _make_example(entry, context):
 _KINDS = {list: "a list", str: "a string", int: "a whole number"}
 
 
-def _get(container, name, kind):
+def _get(container: Any, name: str, kind: type[Any]) -> Any:
     """Returns an entry of an object, and checks its type."""
     if not isinstance(container, dict) or name not in container:
         raise _FaultError(f"there must be an object with the entry '{name}'")
@@ -127,7 +133,7 @@ def _get(container, name, kind):
     return value
 
 
-def _is_unicode(text):
+def _is_unicode(text: str) -> bool:
     try:
         text.encode()
     except UnicodeEncodeError:  # half of a surrogate pair
@@ -135,7 +141,7 @@ def _is_unicode(text):
     return True
 
 
-def _fault(example):
+def _fault(example: SquadExample) -> str | None:
     """Returns the fault of an example, or None."""
     if not example.question.strip():
         return "a question must not be empty"
@@ -174,7 +180,7 @@ def load_squad(
         }
     from training.text.tfds_examples import read_tfds_examples
 
-    examples = {"train": [], "dev": []}
+    examples: dict[str, list[SquadExample]] = {"train": [], "dev": []}
     for name, split in (("train", "train"), ("dev", "validation")):
         for row in read_tfds_examples(_TFDS, split, data_dir):
             example = SquadExample(

@@ -3,6 +3,7 @@
 import dataclasses
 
 import numpy as np
+from tokenizers import Encoding
 from tokenizers import Tokenizer
 from tqdm import tqdm
 
@@ -37,7 +38,7 @@ class Windows:
     # both 0 in windows that do not contain all of it.
     labels: np.ndarray
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.examples)
 
     @classmethod
@@ -117,7 +118,15 @@ def make_windows(
     return Windows.concatenate(parts)
 
 
-def _windows_of(number, example, head, paragraph, room, special, sizes):
+def _windows_of(
+    number: int,
+    example: SquadExample,
+    head: list[int],
+    paragraph: Encoding,
+    room: int,
+    special: SpecialTokens,
+    sizes: WindowSizes,
+) -> Windows:
     """The windows of one question."""
     ids = np.array(paragraph.ids, "int32")
     offsets = np.array(paragraph.offsets, "int32").reshape(-1, 2)
@@ -178,7 +187,9 @@ def num_windows(length: int, room: int, step: int) -> int:
     return 1 + max(0, -(-(length - room) // step))
 
 
-def _token_span(offsets, start, end):
+def _token_span(
+    offsets: np.ndarray, start: int, end: int
+) -> tuple[int, int] | None:
     """Returns the first and last token with a character in [start, end)."""
     inside = np.flatnonzero((offsets[:, 0] < end) & (start < offsets[:, 1]))
     return (inside[0], inside[-1]) if len(inside) else None
@@ -193,7 +204,7 @@ def best_answers(
     best: int = 20,
 ) -> dict[str, list[dict]]:
     """Finds the best answers of each question, over all its windows."""
-    found = [[] for _ in examples]
+    found: list[list[tuple[float, tuple[int, int]]]] = [[] for _ in examples]
     for row, number in enumerate(windows.examples):
         starts = _best_places(
             start_logits[row], windows.in_the_middle[row], best
@@ -208,7 +219,7 @@ def best_answers(
     answers = {}
     for example, candidates in zip(examples, found):
         candidates = sorted(candidates, key=lambda c: -c[0])
-        logits = {}
+        logits: dict[str, float] = {}
         for logit, (start, end) in candidates:
             logits.setdefault(example.context[start:end], logit)
         items = list(logits.items())[:best] or [("", 0.0)]
@@ -220,7 +231,9 @@ def best_answers(
     return answers
 
 
-def _best_places(logits, allowed, count):
+def _best_places(
+    logits: np.ndarray, allowed: np.ndarray, count: int
+) -> np.ndarray:
     """The positions of the largest allowed logits, best first."""
     places = np.flatnonzero(allowed)
     order = np.argsort(-logits[places], kind="stable")[:count]

@@ -8,8 +8,8 @@ import keras
 import keras_hub
 
 from keras_pkm.teaching.slot_importance import SlotImportance
-from training.loading.families import DecoderFamily
-from training.loading.families import Family
+from training.loading.decoder_families import DecoderFamily
+from training.loading.encoder_families import Family
 from training.measuring.slot_background import count_background
 from training.measuring.text_batches import PackedText
 from training.measuring.text_batches import pack_text

@@ -8,8 +8,8 @@ import keras_hub
 
 from training.facts.fact_file import read_fact_file
 from training.facts.text_facts import TextFacts
-from training.loading.families import DecoderFamily
-from training.loading.families import Family
+from training.loading.decoder_families import DecoderFamily
+from training.loading.encoder_families import Family
 from training.measuring.text_batches import input_length
 from training.measuring.text_batches import pack_text
 from training.teaching.material import FactMaterial

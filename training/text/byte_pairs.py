@@ -39,7 +39,7 @@ _PADDING = {
 
 
 def load_byte_pairs(
-    path: str,
+    path: str | pathlib.Path,
     kind: type[keras_hub.tokenizers.BytePairTokenizer],
 ) -> keras_hub.tokenizers.BytePairTokenizer:
     """Reads a JSON file of tokens and their ids, and `merges.txt` beside it."""

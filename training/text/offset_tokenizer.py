@@ -6,6 +6,8 @@ in the text.
 """
 
 import keras_hub
+from tokenizers import NormalizedString
+from tokenizers import PreTokenizedString
 from tokenizers import Regex
 from tokenizers import Tokenizer
 from tokenizers import models
@@ -50,7 +52,9 @@ def make_offset_tokenizer(
     )
 
 
-def _word_piece(tokenizer):
+def _word_piece(
+    tokenizer: keras_hub.tokenizers.WordPieceTokenizer,
+) -> Tokenizer:
     ids = {
         token: number for number, token in enumerate(tokenizer.get_vocabulary())
     }
@@ -72,7 +76,7 @@ def _word_piece(tokenizer):
         )
     # Here spaces include those beyond ASCII. TensorFlow's do not, and turn two
     # known words into an unknown one.
-    words = [
+    words: list[pre_tokenizers.PreTokenizer] = [
         pre_tokenizers.Split(Regex(WHITESPACE_REGEX), "removed"),
         pre_tokenizers.Split(Regex(words_of_their_own), "isolated"),
     ]
@@ -89,11 +93,11 @@ class _FoldCase:
     becomes ss, ½ becomes 1⁄2, ς becomes σ.
     """
 
-    def pre_tokenize(self, words):
+    def pre_tokenize(self, words: PreTokenizedString) -> None:
         words.normalize(self._fold)
 
     @staticmethod
-    def _fold(word):
+    def _fold(word: NormalizedString) -> None:
         if not word.normalized.isascii():
             word.nfkc()
         word.lowercase()
@@ -101,7 +105,7 @@ class _FoldCase:
         word.replace("ς", "σ")
 
 
-def _byte_pair(tokenizer):
+def _byte_pair(tokenizer: keras_hub.tokenizers.BytePairTokenizer) -> Tokenizer:
     merges = [tuple(merge.split(" ")) for merge in tokenizer.merges]
     result = Tokenizer(models.BPE(dict(tokenizer.vocabulary), merges))
     result.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)

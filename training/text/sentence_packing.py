@@ -24,7 +24,7 @@ def pack_sentences(
             "`sequence_length` must be at least 3, for [CLS], a token and "
             f"[SEP]. Received: sequence_length={sequence_length}"
         )
-    packed = []
+    packed: list[int] = []
     for document in documents:
         separator = [end_id] if packed else []
         for piece in _split_long(document, room):

@@ -124,7 +124,7 @@ def read_documents(paths: Sequence[str]) -> Iterator[str]:
     """
     for path in paths:
         with open(path, encoding="utf-8-sig", errors="surrogateescape") as file:
-            lines = []
+            lines: list[str] = []
             length = 0
             for line in file:
                 line = line.strip()

@@ -20,7 +20,7 @@ def read_tfds(name: str, data_dir: str | None) -> Iterator[str]:
         yield text.decode("utf-8", errors="replace").replace("\0", "\ufffd")
 
 
-def _load(name, data_dir):
+def _load(name: str, data_dir: str | None) -> tf.data.Dataset:
     dataset = load_tfds(
         name, "train", data_dir, f"the corpus 'tfds:{name}'", in_order=False
     )

@@ -35,8 +35,10 @@ def tokenize_sentences(
     for batch in _batches(documents):
         # For the sentence breaker, a newline does not end a sentence.
         paragraphs = [document.splitlines() for document in batch]
-        lines = list(itertools.chain.from_iterable(paragraphs))
-        lines = [line.strip().encode() for line in lines]
+        lines = [
+            line.strip().encode()
+            for line in itertools.chain.from_iterable(paragraphs)
+        ]
         _, _, ends = breaker.break_sentences_with_offsets(
             tf.constant(lines, tf.string)
         )

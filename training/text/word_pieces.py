@@ -77,7 +77,7 @@ def train_vocabulary(
             "the vocabulary needs a corpus with words, received none: pass "
             "another corpus"
         )
-    characters = Counter()
+    characters: Counter[str] = Counter()
     for word, count in counts.items():
         for character in word:
             characters[character] += count
@@ -106,14 +106,14 @@ def train_vocabulary(
         ),
     )
     vocabulary = tokenizer.get_vocab()
-    return sorted(vocabulary, key=vocabulary.get)
+    return sorted(vocabulary, key=vocabulary.__getitem__)
 
 
 def _count_words(documents: Iterable[str]) -> Counter:
     """Returns how often each word occurs, as BERT splits text into words."""
     normalizer = normalizers.BertNormalizer(lowercase=True)
     splitter = pre_tokenizers.BertPreTokenizer()
-    counts = Counter()
+    counts: Counter[str] = Counter()
     for document in documents:
         text = normalizer.normalize_str(document)
         counts.update(
