@@ -10,6 +10,7 @@ sets, over some seeds, beside the paper's.
 import dataclasses
 import pathlib
 import sys
+from typing import Any
 
 if __name__ == "__main__":
     # A clone runs its own code, from any folder, installed or not.
@@ -55,7 +56,8 @@ def finetune(recipe: FinetuningRecipe, signals: Signals) -> dict:
         precision=recipe.precision or default_precision(recipe.strategy),
     )
     check_recipe(recipe, pretrained)
-    run = RunDirectory(recipe.run_dir)
+    run_dir: Any = recipe.run_dir  # chosen by now
+    run = RunDirectory(run_dir)
     with writing_to(run, strategy):
         run.check(recipe)
         kind = open_task(recipe, pretrained)

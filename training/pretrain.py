@@ -9,6 +9,7 @@ without memory and then with it, and prints the difference that it makes.
 
 import pathlib
 import sys
+from typing import Any
 
 if __name__ == "__main__":
     # A clone runs its own code, from any folder, installed or not.
@@ -51,7 +52,8 @@ def pretrain(recipe: PretrainingRecipe, signals: Signals) -> dict:
     strategy = prepare_devices(recipe)
     initial = load_initial_model(recipe.init_from)
     recipe = complete_recipe(recipe, strategy, initial)
-    run = RunDirectory(recipe.run_dir)
+    run_dir: Any = recipe.run_dir  # chosen by now
+    run = RunDirectory(run_dir)
     with writing_to(run, strategy):
         if is_chief(strategy):
             prepare_run(recipe, run, initial)

@@ -38,18 +38,18 @@ def main(args: list[str] | None = None) -> int:
         recipe = tyro.cli(TeachingRecipe, args=args)
         return print_errors(lambda: _teach(recipe))
     rest = [arg for arg in args if arg != _COMPARE]
-    recipe = tyro.cli(ForgettingRecipe, args=rest)
+    comparison = tyro.cli(ForgettingRecipe, args=rest)
     # Draws pictures, with the extra `plots`, which teaching does not need.
     from training.studies.forgetting.study import ForgettingStudy
 
-    study = ForgettingStudy(recipe)
+    study = ForgettingStudy(comparison)
     again = command_of("training/teach.py", args)
     return run_until_stopped(
         lambda signals: study.run(), f"\nTo resume: {again}"
     )
 
 
-def _teach(recipe):
+def _teach(recipe: TeachingRecipe) -> None:
     print_markdown(make_taught_run(recipe))
     run = RunDirectory(recipe.out)
     print(f"\nThe model is in {run.root}.")

@@ -1,6 +1,7 @@
 """The perplexity of a model without the contents of its memories."""
 
 import contextlib
+from typing import Literal
 
 from tqdm import tqdm
 
@@ -8,6 +9,7 @@ from training.analysis.read_model import is_served
 from training.analysis.read_model import masked_batches
 from training.analysis.recipe import AnalysisRecipe
 from training.loading.pretrained_model import load_masked_lm
+from training.measuring.ablation import Ablation
 from training.measuring.ablation import ablated_memory
 from training.measuring.perplexity import LanguageModelEvaluator
 from training.runs.user_error import UserError
@@ -27,11 +29,15 @@ def measure_ablations(
         )
     task, family, tokenizer = load_masked_lm(recipe.model)
     evaluator = LanguageModelEvaluator(task)
-    found = {}
+    found: dict[str, dict[str, float]] = {}
+    ways: tuple[Literal["trained"] | Ablation, ...] = (
+        "trained",
+        *recipe.ablate_memory,
+    )
     with masked_batches(
         recipe, task.backbone, family, tokenizer, corpus
     ) as batches:
-        for how in ("trained", *recipe.ablate_memory):
+        for how in ways:
             ablation = (
                 contextlib.nullcontext()
                 if how == "trained"

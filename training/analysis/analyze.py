@@ -9,6 +9,7 @@ from training.analysis.read_model import read_classes
 from training.analysis.read_model import read_served_model
 from training.analysis.read_model import read_trained_model
 from training.analysis.recipe import AnalysisRecipe
+from training.measuring.slot_tokens import SlotReaders
 from training.measuring.slot_tokens import find_readers
 from training.pretraining.logs import read_curves_of_runs
 from training.pretraining.logs import read_staleness
@@ -25,18 +26,23 @@ def analyze(recipe: AnalysisRecipe) -> MemoryReport:
     curves = read_curves_of_runs([*own, *recipe.runs])
     corpus = open_corpus(recipe.data, recipe.data_dir)
     corpus.check()
-    readers, class_names, classes = {}, None, {}
+    readers: dict[int, list[SlotReaders]] = {}
+    class_names = None
+    classes: dict[str, dict] = {}
     if is_served(recipe.model):
         reads = read_served_model(recipe, corpus)
     else:
         model = load_with_memory(recipe.model, "--model")
         reads = read_trained_model(recipe, model, corpus)
-        readers = {
-            number: find_readers(
-                reads.token_ids, reads.is_token, memory.top1, model.tokenizer
-            )
-            for number, memory in reads.memories.items()
-        }
+        token_ids, is_token = reads.token_ids, reads.is_token
+        if token_ids is not None and is_token is not None:
+            readers = {
+                number: find_readers(
+                    token_ids, is_token, memory.top1, model.tokenizer
+                )
+                for number, memory in reads.memories.items()
+                if memory.top1 is not None
+            }
         class_names, classes = read_classes(recipe, model)
     return MemoryReport(
         model=pathlib.Path(recipe.model).name,

@@ -64,12 +64,12 @@ def read_served_model(recipe: AnalysisRecipe, corpus: Corpus) -> TextReads:
         raise UserError(
             f"--model, or --preprocessor, cannot be used: {error}"
         ) from error
-    lines = (
+    stripped = (
         line.strip() for document in corpus for line in document.split("\n")
     )
-    lines = itertools.islice(filter(None, lines), recipe.limit)
+    lines = itertools.islice(filter(None, stripped), recipe.limit)
 
-    def batches():
+    def batches() -> Iterator[list[str]]:
         while batch := list(itertools.islice(lines, recipe.batch_size)):
             yield batch
 
@@ -112,7 +112,7 @@ def read_trained_model(
 
 def read_classes(
     recipe: AnalysisRecipe, model: PretrainedModel
-) -> tuple[tuple[str, ...] | None, dict[str, dict]]:
+) -> tuple[tuple[str, str] | None, dict[str, dict]]:
     """Compares the reads for the first two classes of `--task`."""
     if recipe.task is None:
         return None, {}
@@ -122,8 +122,8 @@ def read_classes(
         models["fine-tuned"] = load_with_memory(
             recipe.fine_tuned, "--fine-tuned"
         )
-    examples = load_glue(task, recipe.glue, recipe.data_dir, BadRows())
-    examples = examples[f"dev{task.dev[0]}"]
+    splits = load_glue(task, recipe.glue, recipe.data_dir, BadRows())
+    examples = splits[f"dev{task.dev[0]}"]
     classes = {}
     for name, some in models.items():
         preprocessor = some.family.preprocessor(
@@ -143,4 +143,5 @@ def read_classes(
             ),
             examples.labels,
         )
-    return task.classes[:2], classes
+    no, yes = task.classes[:2]
+    return (no, yes), classes

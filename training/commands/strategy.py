@@ -3,6 +3,7 @@
 import json
 import os
 from typing import Any
+from typing import Literal
 
 import tensorflow as tf
 
@@ -110,7 +111,9 @@ def wait_for_all(strategy: tf.distribute.Strategy) -> None:
     sum_of_ones()
 
 
-def default_precision(strategy: str) -> str:
+def default_precision(
+    strategy: str,
+) -> Literal["float32", "mixed_float16", "mixed_bfloat16"]:
     """Returns the dtype policy that suits the strategy and the machine.
 
     The default strategy trains in float32. The others train in bfloat16, or in

@@ -28,7 +28,7 @@ def evaluate(recipe: EvaluationRecipe) -> dict:
             "--pseudo masks tokens, which a causal model cannot read, received "
             f"--model {recipe.model}: leave the flag out"
         )
-    ablation = contextlib.nullcontext()
+    ablation: contextlib.AbstractContextManager = contextlib.nullcontext()
     if recipe.ablate_memory is not None:
         ablation = ablated_memory(task, recipe.ablate_memory)
     length = input_length(recipe, task.backbone.max_sequence_length)

@@ -4,6 +4,7 @@ The command line has one flag for each field; the comment above is its help.
 """
 
 import dataclasses
+from typing import Any
 from typing import Literal
 
 from training.tasks.glue import GLUE
@@ -146,23 +147,21 @@ class FinetuningRecipe:
         length, epochs, rate, decay = (
             (384, 3, 5e-5, 0.01) if self.is_squad else (128, 10, 2e-5, 0.1)
         )
+        if self.learning_rate is not None:
+            rate = self.learning_rate
         defaults = {
             "sequence_length": min(length, longest),
             "epochs": epochs,
             "learning_rate": rate,
+            "memory_learning_rate": 10 * rate,
             "weight_decay": decay,
         }
-        missing = {
+        missing: dict[str, Any] = {
             name: value
             for name, value in defaults.items()
             if getattr(self, name) is None
         }
-        recipe = dataclasses.replace(self, **missing)
-        if recipe.memory_learning_rate is None:
-            recipe = dataclasses.replace(
-                recipe, memory_learning_rate=10 * recipe.learning_rate
-            )
-        return recipe
+        return dataclasses.replace(self, **missing)
 
     def added_memory(self) -> dict | None:
         """Returns the arguments for adding memory, or `None` for no memory."""

@@ -36,7 +36,7 @@ def check_recipe(recipe: FinetuningRecipe, pretrained: PretrainedModel) -> None:
         raise out_of_range(
             recipe, "sequence_length", f"at most the model's {longest}"
         )
-    if recipe.batch_size % recipe.devices:
+    if recipe.devices and recipe.batch_size % recipe.devices:
         raise out_of_range(
             recipe, "batch_size", f"a multiple of the {recipe.devices} devices"
         )

@@ -58,7 +58,7 @@ def best_seed(seeds: dict, decides: str) -> int:
     return max(seeds, key=lambda seed: _best_figures(seeds[seed])[decides])
 
 
-def _best_figures(run):
+def _best_figures(run: dict) -> dict[str, float]:
     return run["epochs"][run["best"] - 1]
 
 
@@ -83,7 +83,7 @@ def format_results(results: dict) -> str:
     return f"{table}\n\n{_explanation(results)}"
 
 
-def _explanation(results):
+def _explanation(results: dict) -> str:
     count = len(results["seeds"])
     text = (
         f"Dev sets, median (least-largest) of {count} "

@@ -1,6 +1,7 @@
 """Fine-tunes once, with one seed."""
 
 import dataclasses
+from typing import Any
 
 import keras
 import keras_hub
@@ -34,13 +35,15 @@ def train_seed(
 ) -> dict:
     """Fine-tunes with one seed, or resumes it."""
     steps_per_epoch = max(1, len(kind.train) // recipe.batch_size)
-    steps = recipe.epochs * steps_per_epoch
+    # Nothing is unset by now.
+    complete: Any = recipe
+    steps = complete.epochs * steps_per_epoch
     keras.utils.set_random_seed(seed)
     with strategy.scope():
         task = kind.build(copy_backbone(recipe, pretrained))
         optimizer = make_optimizer(
-            learning_rate=recipe.learning_rate,
-            memory_learning_rate=recipe.memory_learning_rate,
+            learning_rate=complete.learning_rate,
+            memory_learning_rate=complete.memory_learning_rate,
             memory_schedule="linear",
             steps=steps,
             warmup_ratio=recipe.warmup_ratio,
@@ -111,7 +114,7 @@ def copy_backbone(
     return copy
 
 
-def _scales_loss(recipe):
+def _scales_loss(recipe: FinetuningRecipe) -> bool:
     return recipe.precision == "mixed_float16"
 
 

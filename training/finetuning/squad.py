@@ -1,6 +1,8 @@
 """Fine-tuning on SQuAD 1.1: windows, head, loss, predictions and figures."""
 
 import json
+from collections.abc import Iterable
+from typing import Any
 
 import keras
 import keras_hub
@@ -41,9 +43,8 @@ class SquadFinetuning:
     ):
         self._family = pretrained.family
         self._batch_size = recipe.batch_size
-        self._sizes = WindowSizes(
-            recipe.sequence_length, recipe.stride, recipe.answer_length
-        )
+        length: Any = recipe.sequence_length  # known by now
+        self._sizes = WindowSizes(length, recipe.stride, recipe.answer_length)
         examples = load_squad(recipe.data, recipe.data_dir, bad_rows)
         if recipe.limit:
             examples["train"] = examples["train"][: recipe.limit]
@@ -113,7 +114,7 @@ class SquadFinetuning:
         )
 
 
-def _labelled(windows: Windows, names) -> Labelled:
+def _labelled(windows: Windows, names: Iterable[str]) -> Labelled:
     """Returns windows as inputs and labels of a task."""
     return Labelled(
         {name: getattr(windows, name) for name in names},

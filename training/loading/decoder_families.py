@@ -49,7 +49,7 @@ class DecoderFamily(LanguageModelFamily):
         sizes: dict[str, Any],
         *,
         memory_layers: tuple[int, ...],
-        memory_block: Literal["ffn", "resm"],
+        memory_block: Literal["ffn", "pkm", "resm", "serial"],
         memory: dict[str, Any],
         share_table: bool = False,
     ) -> keras_hub.models.CausalLM:

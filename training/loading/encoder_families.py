@@ -28,7 +28,7 @@ class Family(LanguageModelFamily):
     # The class of plain text classifiers.
     classifier: type
     # The class of plain question answerers.
-    answerer: type
+    answerer: type[Any]
     # The class that prepares one or two texts.
     preprocessor: type
     # The class that prepares and masks a text.

@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 from collections.abc import Callable
+from typing import Any
 
 import keras_hub
 import numpy as np
@@ -43,7 +44,7 @@ def plan_data(
 ) -> Callable[[RunDirectory], None]:
     """Checks the text of a run, and returns a function that prepares it."""
     if recipe.data_from is not None:
-        packed = find_packed(recipe, tokenizer)
+        packed = find_packed(recipe, recipe.data_from, tokenizer)
         return functools.partial(link_packed, packed)
     corpora = open_corpora(recipe)
     return functools.partial(prepare_data, recipe, corpora, tokenizer)
@@ -124,7 +125,8 @@ class PretrainingData:
     @functools.cached_property
     def preprocessor(self) -> keras_hub.models.Preprocessor:
         """Returns a preprocessor that treats text like the corpus."""
-        return self.family.make_preprocessor(self.objective)
+        family: Any = self.family  # whose objective it is
+        return family.make_preprocessor(self.objective)
 
     def training_batches(
         self, stage: int, first_step: int, num_steps: int
@@ -173,7 +175,9 @@ class PretrainingData:
         return counts[unknown_ids(self.tokenizer)].sum() / counts.sum()
 
 
-def _make_objective(recipe, tokenizer):
+def _make_objective(
+    recipe: PretrainingRecipe, tokenizer: keras_hub.tokenizers.Tokenizer
+) -> Objective:
     return family_named(recipe.backbone).make_objective(
         tokenizer, recipe.sequence_length, recipe.mask_rate
     )

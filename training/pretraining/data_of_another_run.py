@@ -22,10 +22,11 @@ _FIELDS = ("corpus", "validation", "held_out", "sequence_length", "backbone")
 
 def find_packed(
     recipe: PretrainingRecipe,
+    name: str,
     tokenizer: keras_hub.tokenizers.Tokenizer | None,
 ) -> RunDirectory:
     """Returns the run directory that `--data-from` names, checked."""
-    packed = RunDirectory(recipe.data_from)
+    packed = RunDirectory(name)
     other = packed.read_recipe("--data-from")
     if not packed.has_data:
         raise _refused(recipe, "which has not packed its text yet")
@@ -34,7 +35,7 @@ def find_packed(
     own = load_tokenizer(packed.tokenizer)
     for path in (packed.packed_train, packed.packed_held_out):
         open_packed(path, other["sequence_length"], own.vocabulary_size())
-    fields = _FIELDS
+    fields: tuple[str, ...] = _FIELDS
     if tokenizer is None:
         # This run would train a vocabulary of its own size.
         fields += ("vocabulary_size",)
@@ -62,7 +63,7 @@ def link_packed(packed: RunDirectory, run: RunDirectory) -> None:
     seal_directory(run.data)
 
 
-def _content(tokenizer):
+def _content(tokenizer: keras_hub.tokenizers.Tokenizer) -> list:
     """Returns the parts of a tokenizer that determine the ids of a text."""
     config = tokenizer.get_config()
     return [
@@ -73,7 +74,7 @@ def _content(tokenizer):
     ]
 
 
-def _refused(recipe, reason):
+def _refused(recipe: PretrainingRecipe, reason: str) -> UserError:
     return UserError(
         "--data-from must be the directory of a run that has packed the same "
         f"text, received '{recipe.data_from}', {reason}: leave the flag out to "

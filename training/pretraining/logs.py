@@ -41,14 +41,18 @@ def read_rows(path: pathlib.Path, *key: str) -> list[dict[str, str]]:
     return [rows[place] for place in sorted(rows)]
 
 
-def _damaged(path, line, reason):
+def _damaged(
+    path: pathlib.Path, line: int | str, reason: Exception
+) -> UserError:
     return UserError(
         f"--runs must be runs whose logs can be read, but line {line} of "
         f"'{path}' cannot ({reason}): put back a copy of the file"
     )
 
 
-def _read_points(path, key, column):
+def _read_points(
+    path: pathlib.Path, key: str, column: str
+) -> list[tuple[int, float]]:
     """Returns pairs of the number in column `key` and that in `column`."""
     points = []
     for row in read_rows(path, key):
@@ -99,7 +103,8 @@ def read_staleness(path: str) -> dict[int, dict[int, dict[int, float]]]:
     run, recipe = _open_run(path)
     directory = run.stage_logs(plan_stages(recipe)[-1].label).slots
     check_unchanged(directory, "--model")
-    last, histograms = {}, {}
+    last: dict[int, np.ndarray] = {}
+    histograms: dict[int, dict[int, dict[int, float]]] = {}
     for step in list_slot_counts(directory):
         for number, counts in _read_counts(directory, step).items():
             before = last.get(number, NEVER)
@@ -111,14 +116,16 @@ def read_staleness(path: str) -> dict[int, dict[int, dict[int, float]]]:
     return histograms
 
 
-def _read_counts(directory, step):
+def _read_counts(
+    directory: pathlib.Path, step: int
+) -> dict[int, dict[str, np.ndarray]]:
     try:
         return read_slot_counts(directory, step)
     except ValueError as error:
         raise UserError(f"--model must be a run whose {error}") from error
 
 
-def _open_run(path):
+def _open_run(path: str) -> tuple[RunDirectory, PretrainingRecipe]:
     run = RunDirectory(path)
     if not run.is_pretraining_run:
         raise UserError(

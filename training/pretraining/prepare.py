@@ -1,6 +1,7 @@
 """Checks a recipe against machine, model and data, and prepares its run."""
 
 import dataclasses
+from typing import Literal
 
 import keras_hub
 import tensorflow as tf
@@ -31,7 +32,9 @@ def complete_recipe(
             "objective",
             f"{objective} with --backbone {recipe.backbone}",
         )
-    normalization = "layer" if objective == "causal" else "batch"
+    normalization: Literal["layer", "batch"] = (
+        "layer" if objective == "causal" else "batch"
+    )
     recipe = dataclasses.replace(
         recipe,
         objective=objective,
@@ -39,7 +42,7 @@ def complete_recipe(
         devices=strategy.num_replicas_in_sync,
         precision=recipe.precision or default_precision(recipe.strategy),
     )
-    check_recipe(recipe, recipe.devices)
+    check_recipe(recipe, strategy.num_replicas_in_sync)
     return recipe
 
 

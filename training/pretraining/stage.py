@@ -170,13 +170,13 @@ def train_stage(
     return held_out.evaluation or evaluate_held_out(evaluator, data)
 
 
-def _scales_loss(model):
+def _scales_loss(model: keras_hub.models.Task) -> bool:
     return model.dtype_policy.name == "mixed_float16"
 
 
 def _make_monitor(
     data: PretrainingData, stage: Stage, logs: StageLogs, writes: bool
-):
+) -> MemoryUsageMonitor:
     batches = max(1, stage.evaluate_every // _MONITORED)
     return MemoryUsageMonitor(
         data.held_out_batches().take(batches),
@@ -186,8 +186,12 @@ def _make_monitor(
     )
 
 
-def _make_preset_writer(checkpoint, data, stage, run):
-    last, best = run.last, run.best
+def _make_preset_writer(
+    checkpoint: TrainingCheckpoint,
+    data: PretrainingData,
+    stage: Stage,
+    run: RunDirectory,
+) -> SavePresets:
     if stage.label == "plain":
-        last, best = run.plain, None
-    return SavePresets(checkpoint, data.preprocessor, last, best)
+        return SavePresets(checkpoint, data.preprocessor, run.plain, None)
+    return SavePresets(checkpoint, data.preprocessor, run.last, run.best)

@@ -3,6 +3,7 @@
 import pathlib
 import time
 from collections.abc import Callable
+from typing import Any
 
 import keras
 import keras_hub
@@ -30,7 +31,7 @@ class EvaluateHeldOut(keras.callbacks.Callback):
     ):
         super().__init__()
         self.checkpoint = checkpoint
-        self.evaluation = None
+        self.evaluation: Evaluation | None = None
         self._evaluate = evaluate
         self._tokens_per_step = tokens_per_step
         self._throughput = _Throughput()
@@ -41,7 +42,7 @@ class EvaluateHeldOut(keras.callbacks.Callback):
     def on_train_batch_end(self, batch: int, logs: dict | None = None) -> None:
         self._throughput.count()
 
-    def on_epoch_end(self, epoch: int, logs: dict | None = None) -> None:
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         self.evaluation = self._evaluate()
         logs["val_perplexity"] = self.evaluation.perplexity
         progress = self.checkpoint.state
@@ -70,7 +71,7 @@ class SavePresets(keras.callbacks.Callback):
         self.last = last
         self.best = best
 
-    def on_epoch_end(self, epoch: int, logs: dict | None = None) -> None:
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         save_preset(self.model, self.preprocessor, self.last)
         progress = self.checkpoint.state
         if self.best and logs["val_perplexity"] < progress.lowest:
@@ -84,15 +85,15 @@ class _Throughput:
     The very first step traces the graph. Evaluations are not counted.
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._steps = 0
         self._seconds = 0.0
+        self._since: float | None = None
+
+    def pause(self) -> None:
         self._since = None
 
-    def pause(self):
-        self._since = None
-
-    def count(self):
+    def count(self) -> None:
         now = time.perf_counter()
         if self._since is not None:
             self._steps += 1
@@ -100,6 +101,6 @@ class _Throughput:
         self._since = now
 
     @property
-    def steps_per_second(self):
+    def steps_per_second(self) -> float:
         """Steps per second so far; 0 before the second step."""
         return self._steps / self._seconds if self._steps else 0.0

@@ -1,8 +1,11 @@
 """The stages of a pretraining run."""
 
 import dataclasses
+from typing import Literal
 
 from training.pretraining.recipe import PretrainingRecipe
+
+Block = Literal["resm", "pkm", "ffn", "serial"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -17,7 +20,7 @@ class Stage:
     # Its name in tables.
     name: str
     # The block of the layers with memory, `"ffn"` for a plain model.
-    block: str
+    block: Block
     steps: int
     # Number of steps between two evaluations; a divisor of `steps`.
     evaluate_every: int
@@ -31,7 +34,9 @@ class Stage:
 def plan_stages(recipe: PretrainingRecipe) -> list[Stage]:
     """Returns the stages of a run: one, or two with `--plain-steps`."""
 
-    def stage(number, label, name, block, steps):
+    def stage(
+        number: int, label: str, name: str, block: Block, steps: int
+    ) -> Stage:
         every = recipe.evaluate_every or default_evaluate_every(steps)
         return Stage(number, label, name, block, steps, every)
 

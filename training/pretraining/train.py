@@ -2,6 +2,7 @@
 
 import logging
 import shutil
+from typing import Any
 
 import keras_hub
 import tensorflow as tf
@@ -11,6 +12,7 @@ from keras_pkm.files.array_files import write_arrays
 from keras_pkm.models import copy_matching_weights
 from training.commands.signals import Signals
 from training.commands.strategy import is_chief
+from training.measuring.perplexity import Evaluation
 from training.measuring.perplexity import LanguageModelEvaluator
 from training.measuring.slot_background import count_background
 from training.pretraining.data import PretrainingData
@@ -51,7 +53,8 @@ def train(
     warn_of_unknown_tokens(unknown)
     stages = plan_stages(recipe)
     checkpoints = [_open_checkpoint(recipe, run, stage) for stage in stages]
-    model, finished = start, []
+    model: Any = start
+    finished: list[dict] = []
     reached = _reached_stage(run, checkpoints)
     for stage, checkpoint in list(zip(stages, checkpoints))[reached:]:
         start, model = model, build_model(recipe, data, strategy, stage, model)
@@ -135,7 +138,9 @@ def warn_of_unknown_tokens(share: float) -> None:
         )
 
 
-def _reached_stage(run, checkpoints):
+def _reached_stage(
+    run: RunDirectory, checkpoints: list[TrainingCheckpoint]
+) -> int:
     """Returns the index of the last stage that has begun."""
     begun = [i for i, each in enumerate(checkpoints) if each.latest]
     # Logs exist only if there was a checkpoint.
@@ -148,7 +153,9 @@ def _reached_stage(run, checkpoints):
     return max(begun, default=0)
 
 
-def _open_checkpoint(recipe, run, stage: Stage):
+def _open_checkpoint(
+    recipe: PretrainingRecipe, run: RunDirectory, stage: Stage
+) -> TrainingCheckpoint:
     return TrainingCheckpoint(
         run.stage_checkpoints(stage.label),
         every=recipe.checkpoint_every,
@@ -157,7 +164,14 @@ def _open_checkpoint(recipe, run, stage: Stage):
     )
 
 
-def _begin_stage(model, evaluator, data, stage, checkpoint, finished):
+def _begin_stage(
+    model: keras_hub.models.Task,
+    evaluator: LanguageModelEvaluator,
+    data: PretrainingData,
+    stage: Stage,
+    checkpoint: TrainingCheckpoint,
+    finished: list[dict],
+) -> None:
     """Evaluates the model before a stage and writes its first checkpoint."""
     # The perplexity of an untrained model is not informative.
     before = None
@@ -176,7 +190,7 @@ def _begin_stage(model, evaluator, data, stage, checkpoint, finished):
     checkpoint.save()
 
 
-def _write_losses(run, evaluation):
+def _write_losses(run: RunDirectory, evaluation: Evaluation) -> None:
     write_arrays(
         run.held_out_losses,
         {"nll": evaluation.nll, "tokens": evaluation.tokens},

@@ -1,6 +1,7 @@
 """Plots of recall, capacity and forgetting, for light and dark pages."""
 
 from collections.abc import Iterable
+from collections.abc import Mapping
 from itertools import cycle
 
 from matplotlib.axes import Axes
@@ -18,7 +19,7 @@ _MARKERS = "os^DvpX"
 _INK = "#808080"
 _SIZE = (6.4, 4.0)
 
-Curves = dict[str, Iterable[tuple[float, float]]]
+Curves = Mapping[str, Iterable[tuple[float, float]]]
 
 
 def plot_recall(curves: Curves) -> Figure:

@@ -54,7 +54,7 @@ def run_jobs(jobs: list[Job], logs: pathlib.Path, at_once: int) -> None:
         bar_format="{percentage:3.0f}% |{bar:20}| {elapsed}, {remaining} left",
         disable=None,
     )
-    running = {}
+    running: dict[Job, subprocess.Popen] = {}
     with progress:
         try:
             while not all(job.is_done for job in jobs) or running:
@@ -79,7 +79,9 @@ def run_jobs(jobs: list[Job], logs: pathlib.Path, at_once: int) -> None:
                 process.wait()
 
 
-def _ready(jobs, running, at_once):
+def _ready(
+    jobs: list[Job], running: dict[Job, subprocess.Popen], at_once: int
+) -> list[Job]:
     """The jobs that can start now."""
     ready = [
         job
@@ -94,7 +96,7 @@ def _ready(jobs, running, at_once):
     return others[: at_once - len(running)]
 
 
-def _start(job, log, shares):
+def _start(job: Job, log: pathlib.Path, shares: int) -> subprocess.Popen:
     command = [sys.executable, str(_ROOT / "training" / job.script), *job.args]
     environment = dict(os.environ)
     if shares > 1:
@@ -116,11 +118,11 @@ def _start(job, log, shares):
         )
 
 
-def _log(logs, job):
+def _log(logs: pathlib.Path, job: Job) -> pathlib.Path:
     return logs / f"{job.name}.log"
 
 
-def _failure(job, code, log):
+def _failure(job: Job, code: int, log: pathlib.Path) -> RunError:
     lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
     last = "\n".join(lines[-_LAST_LINES:])
     return RunError(

@@ -61,7 +61,7 @@ def write_report(
     write_whole(root / "report.html", page.make_page(report.title, sections))
 
 
-def _as_markdown(report, commands):
+def _as_markdown(report: Report, commands: list[str]) -> str:
     parts = [f"# {report.title}", *report.notes]
     for table in report.tables:
         rows = markdown_table(table.header, table.rows)

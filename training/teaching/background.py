@@ -89,7 +89,12 @@ def choose_method(importance: SlotImportance, slots: int) -> Method:
 
 @contextlib.contextmanager
 def _open_text(
-    run, task, family, tokenizer, background, data_dir
+    run: RunDirectory,
+    task: keras.Model,
+    family: Family | DecoderFamily,
+    tokenizer: keras_hub.tokenizers.Tokenizer,
+    background: str | None,
+    data_dir: str | None,
 ) -> Iterator[PackedText]:
     if background is None:
         check_unchanged(run.data, "--model")

@@ -81,7 +81,7 @@ class FactMaterial:
             for first in range(0, count, size)
         ]
 
-    def _group(self, facts):
+    def _group(self, facts: Facts) -> Group:
         asked = list(fact_batches.some_facts(facts, _ASKED))
         batches = asked
         if self.batch_size < facts.num_facts:
@@ -146,7 +146,7 @@ class TextMaterial:
             )
         ]
 
-    def _measured(self):
+    def _measured(self) -> tf.data.Dataset:
         return self.text.objective.held_out_batches(
             self.text.rows, batch_size=self.batch_size, seed=_MEASURED_SEED
         )

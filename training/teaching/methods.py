@@ -75,6 +75,11 @@ def make_teacher(
     step = make_teaching_step(task, variables, optimizer, loss)
     if method != "replay":
         return _WeightTeacher(task, step, None)
+    if replayed is None:
+        raise UserError(
+            "--method replay needs what is replayed: pass --keep, or another "
+            "--method"
+        )
     return _WeightTeacher(task, step, keep_inputs(task.input, replayed))
 
 
@@ -109,7 +114,7 @@ class _WeightTeacher:
         checked = ModelBatches(batches, self._task, "batches")
         return take_steps(self._take_step, checked, steps, until)
 
-    def _take_step(self, *batch):
+    def _take_step(self, *batch: Any) -> Any:
         if self._replayed is not None:
             batch = keras.tree.map_structure(
                 _join, batch, tuple(next(self._replayed))
@@ -117,7 +122,7 @@ class _WeightTeacher:
         return self._step(*batch)
 
 
-def _join(new, old):
+def _join(new: tf.Tensor, old: tf.Tensor) -> tf.Tensor:
     """Concatenates two arrays; the narrower one is padded with zeros."""
     width = max(new.shape[1], old.shape[1])
     padded = [
@@ -127,7 +132,7 @@ def _join(new, old):
     return tf.concat(padded, axis=0)
 
 
-def _trained(task, method):
+def _trained(task: keras.Model, method: Method) -> list[keras.Variable]:
     if method in ("all", "replay"):
         freeze_pooler(task.backbone)
         return task.trainable_variables
@@ -144,7 +149,7 @@ def _trained(task, method):
     return _found(task, "lora_kernel")
 
 
-def _found(task, *parts):
+def _found(task: keras.Model, *parts: str) -> list[keras.Variable]:
     return [
         each
         for each in task.trainable_variables

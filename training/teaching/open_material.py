@@ -3,6 +3,7 @@
 import contextlib
 import pathlib
 from collections.abc import Iterator
+from typing import Any
 
 import keras_hub
 
@@ -31,14 +32,16 @@ def open_material(
     """Yields the material to teach, and the material to keep, if any."""
     with contextlib.ExitStack() as stack:
 
-        def open_facts(path, flag):
+        def open_facts(path: pathlib.Path, flag: str) -> FactMaterial:
             facts = read_fact_file(path, flag)
-            facts = TextFacts(facts, tokenizer, recipe.template, longest)
             return FactMaterial(
-                facts, recipe.batch_size, recipe.group_size, recipe.seed
+                TextFacts(facts, tokenizer, recipe.template, longest),
+                recipe.batch_size,
+                recipe.group_size,
+                recipe.seed,
             )
 
-        def open_text(name):
+        def open_text(name: str) -> TextMaterial:
             corpus = open_corpus(name, recipe.data_dir)
             corpus.check()
             length = input_length(recipe, longest)
@@ -53,11 +56,13 @@ def open_material(
                 recipe.fall,
             )
 
+        new: Material
         if recipe.facts is not None:
             new = open_facts(recipe.facts, "--facts")
         else:
-            new = open_text(recipe.text)
-        old = None
+            text: Any = recipe.text  # given: the recipe has been checked
+            new = open_text(text)
+        old: Material | None = None
         if recipe.keep is not None and recipe.keep.endswith(_FACTS):
             old = open_facts(pathlib.Path(recipe.keep), "--keep")
         elif recipe.keep is not None:

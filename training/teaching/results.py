@@ -26,7 +26,7 @@ def format_results(results: dict) -> str:
     return "\n\n".join(parts)
 
 
-def _rows(title, found):
+def _rows(title: str, found: dict) -> list[list[str]]:
     if "facts" not in found:
         before, after = found["perplexity_before"], found["perplexity_after"]
         return [
@@ -43,7 +43,7 @@ def _rows(title, found):
     return rows
 
 
-def _what_is_not_learned(new, method):
+def _what_is_not_learned(new: dict, method: str) -> list[str]:
     """Says what to do if not all of the new material was learned."""
     advice = "More --steps or a higher --learning-rate can teach more."
     if method == "slots":
@@ -65,11 +65,11 @@ def _what_is_not_learned(new, method):
     ]
 
 
-def _rows_of(count):
+def _rows_of(count: int) -> str:
     return f"{count:,} row{'s' if count != 1 else ''}"
 
 
-def _describe_patch(results):
+def _describe_patch(results: dict) -> str:
     size, rows = results["patch"]["bytes"], results["patch"]["rows"]
     told = f"The patch has {_rows_of(rows)} and {size:,} bytes"
     facts = results["new"].get("facts")

@@ -1,6 +1,7 @@
 """Teaches a run, or applies a patch to it, and writes a new run."""
 
 import dataclasses
+import pathlib
 import shutil
 
 import keras_hub
@@ -8,15 +9,17 @@ import keras_hub
 from keras_pkm.files.presets import save_preset
 from keras_pkm.files.whole_files import new_directory
 from keras_pkm.teaching.memory_patch import MemoryPatch
+from keras_pkm.teaching.memory_teacher import MemoryTeacher
 from keras_pkm.teaching.slot_importance import SlotImportance
 from keras_pkm.teaching.teaching_step import NothingLearnedError
+from training.loading.decoder_families import DecoderFamily
+from training.loading.encoder_families import Family
 from training.loading.pretrained_model import load_language_model
 from training.runs.outputs import writing_results
 from training.runs.run_directory import RunDirectory
 from training.runs.user_error import UserError
 from training.teaching.background import choose_method
 from training.teaching.background import find_importance
-from training.teaching.methods import OF_MEMORIES
 from training.teaching.methods import check_memory
 from training.teaching.methods import make_teacher
 from training.teaching.open_material import open_material
@@ -50,7 +53,12 @@ def make_taught_run(recipe: TeachingRecipe) -> str:
     return _write(recipe, taught)
 
 
-def _teach(recipe, task, family, tokenizer):
+def _teach(
+    recipe: TeachingRecipe,
+    task: keras_hub.models.Task,
+    family: Family | DecoderFamily,
+    tokenizer: keras_hub.tokenizers.Tokenizer,
+) -> TaughtModel:
     method = recipe.method or "slots"
     check_memory(task, method)
     longest = task.backbone.max_sequence_length
@@ -66,10 +74,10 @@ def _teach(recipe, task, family, tokenizer):
                 data_dir=recipe.data_dir,
                 batch_size=recipe.batch_size,
             )
-        if recipe.method is None:
-            method = choose_method(importance, recipe.slots)
+            if recipe.method is None:
+                method = choose_method(importance, recipe.slots)
         replayed = None
-        if method == "replay":
+        if method == "replay" and old is not None:
             replayed = old.samples(recipe.batch_size, recipe.seed)
         teacher = make_teacher(
             task,
@@ -84,11 +92,13 @@ def _teach(recipe, task, family, tokenizer):
             figures = teach(task, teacher, new=new, old=old, steps=recipe.steps)
         except NothingLearnedError as error:
             raise _nothing_learned(method, error) from error
-    patch = teacher.make_patch() if method in OF_MEMORIES else None
+    patch = None
+    if isinstance(teacher, MemoryTeacher):
+        patch = teacher.make_patch()
     return TaughtModel(task, patch, {"method": method, **figures}, importance)
 
 
-def _nothing_learned(method, error):
+def _nothing_learned(method: str, error: NothingLearnedError) -> UserError:
     if method != "slots":
         return UserError(f"--method {method} learned nothing: {error}")
     return UserError(
@@ -99,7 +109,9 @@ def _nothing_learned(method, error):
     )
 
 
-def _change(recipe, task, path):
+def _change(
+    recipe: TeachingRecipe, task: keras_hub.models.Task, path: pathlib.Path
+) -> TaughtModel:
     flag = "--apply" if recipe.apply else "--revert"
     try:
         patch = MemoryPatch.load(path)
@@ -111,7 +123,7 @@ def _change(recipe, task, path):
     return TaughtModel(task, patch, {done: patch.num_rows})
 
 
-def _write(recipe, taught):
+def _write(recipe: TeachingRecipe, taught: TaughtModel) -> str:
     """Writes the run, whole or not at all."""
     source = RunDirectory(recipe.model)
     with (

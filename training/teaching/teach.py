@@ -56,7 +56,7 @@ def _until_learned(
     """Returns a function that checks, at some calls, if all is learned."""
     calls = 0
 
-    def until():
+    def until() -> bool:
         nonlocal calls
         calls += 1
         if calls > 1:

@@ -1,5 +1,7 @@
 """The report on teaching methods: tables and a plot."""
 
+from collections.abc import Iterable
+
 from training.reports.knowledge_plots import plot_forgetting
 from training.studies.forgetting.merit import kept
 from training.studies.forgetting.merit import learned
@@ -49,7 +51,7 @@ def make_report(recipe: ForgettingRecipe, findings: dict) -> Report:
     )
 
 
-def _summary(recipe, findings):
+def _summary(recipe: ForgettingRecipe, findings: dict) -> str:
     if recipe.model is not None:
         return (
             f"The model of {recipe.model} was taught {recipe.text} until its "
@@ -77,7 +79,9 @@ def _summary(recipe, findings):
     )
 
 
-def _fact_table(recipe, chosen, are_best):
+def _fact_table(
+    recipe: ForgettingRecipe, chosen: list[tuple[dict, int]], are_best: bool
+) -> tuple[list[str], list[list[str]]]:
     rows = []
     for found, index in chosen:
         tried = found["tried"][index]
@@ -105,7 +109,9 @@ def _fact_table(recipe, chosen, are_best):
     return header, rows
 
 
-def _text_table(_, chosen, are_best):
+def _text_table(
+    _: ForgettingRecipe, chosen: list[tuple[dict, int]], are_best: bool
+) -> tuple[list[str], list[list[str]]]:
     rows = []
     for found, index in chosen:
         seeds = found["tried"][index]["seeds"]
@@ -132,7 +138,7 @@ def _text_table(_, chosen, are_best):
     return header, rows
 
 
-def _rate(found, index, is_best):
+def _rate(found: dict, index: int, is_best: bool) -> str:
     """The rate; of a best one also whether it is at the edge of its grid."""
     rates = [tried["rate"] for tried in found["tried"]]
     cell = f"{rates[index]:g}"
@@ -142,7 +148,7 @@ def _rate(found, index, is_best):
     return cell + edges.get(rates[index], "")
 
 
-def _groups_learned(tried, steps):
+def _groups_learned(tried: list[dict], steps: int) -> str:
     """The groups that needed fewer steps than they had, of all groups."""
     taken = [
         group
@@ -153,11 +159,11 @@ def _groups_learned(tried, steps):
     return f"{sum(group < steps for group in taken)} of {len(taken)}"
 
 
-def _percent(shares):
+def _percent(shares: Iterable[float]) -> str:
     return over_seeds((100 * share for share in shares), ".2f")
 
 
-def _rows_of(seeds):
+def _rows_of(seeds: list[dict]) -> str:
     if "rows" not in seeds[0]:
         return "all"
     return over_seeds((seed["rows"] for seed in seeds), ",.0f")

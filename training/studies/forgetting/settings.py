@@ -3,8 +3,10 @@
 import contextlib
 import dataclasses
 import functools
+import pathlib
 from collections.abc import Callable
 from collections.abc import Iterator
+from typing import Any
 
 import keras
 
@@ -81,14 +83,15 @@ def learn_facts(recipe: ForgettingRecipe, seed: int) -> dict:
 @contextlib.contextmanager
 def open_setting(recipe: ForgettingRecipe, seed: int) -> Iterator[Setting]:
     """Yields the model and the materials of a seed."""
-    if recipe.model is None:
+    name = recipe.model
+    if name is None:
         yield _random_facts(recipe, seed)
         return
-    task, family, tokenizer = load_language_model(recipe.model)
-    flags = _as_for_one_way(recipe, seed)
+    task, family, tokenizer = load_language_model(name)
+    flags = _as_for_one_way(recipe, name, seed)
     measure_importance = functools.partial(
         find_importance,
-        recipe.model,
+        name,
         task,
         family,
         tokenizer,
@@ -97,9 +100,11 @@ def open_setting(recipe: ForgettingRecipe, seed: int) -> Iterator[Setting]:
         batch_size=recipe.batch_size,
     )
     longest = task.backbone.max_sequence_length
+    new: Material
+    old: Any  # there is some: the recipe has been checked
     with open_material(flags, family, tokenizer, longest) as (new, old):
         yield Setting(
-            lambda: load_language_model(recipe.model)[0],
+            lambda: load_language_model(name)[0],
             new,
             old,
             measure_importance,
@@ -117,14 +122,16 @@ def check_setting(recipe: ForgettingRecipe) -> None:
     if any(CANDIDATES[key].method == "slots" for key in recipe.methods):
         check_background(recipe.model, recipe.background)
     longest = task.backbone.max_sequence_length
-    flags = _as_for_one_way(recipe, 0)
+    flags = _as_for_one_way(recipe, recipe.model, 0)
     with open_material(flags, family, tokenizer, longest):
         pass
 
 
-def _as_for_one_way(recipe, seed):
+def _as_for_one_way(
+    recipe: ForgettingRecipe, model: str, seed: int
+) -> TeachingRecipe:
     return TeachingRecipe(
-        model=recipe.model,
+        model=model,
         out=recipe.out,
         text=recipe.text,
         keep=recipe.keep,
@@ -134,12 +141,12 @@ def _as_for_one_way(recipe, seed):
     )
 
 
-def _random_facts(recipe, seed):
+def _random_facts(recipe: ForgettingRecipe, seed: int) -> Setting:
     old, new = _facts(recipe, seed)
     importance_file, weights_file = _files(recipe, seed)
     weights = read_arrays(weights_file)
 
-    def load():
+    def load() -> keras.Model:
         model = _build(recipe, seed)
         model.set_weights([weights[str(n)] for n in range(len(weights))])
         return model
@@ -153,7 +160,7 @@ def _random_facts(recipe, seed):
     )
 
 
-def _files(recipe, seed):
+def _files(recipe: ForgettingRecipe, seed: int) -> list[pathlib.Path]:
     """How often a seed's slots are read, and the weights of its model."""
     bases = recipe.out / "bases"
     return [
@@ -161,19 +168,19 @@ def _files(recipe, seed):
     ]
 
 
-def _facts(recipe, seed):
+def _facts(recipe: ForgettingRecipe, seed: int) -> tuple[FactRange, FactRange]:
     """The old facts and the new ones."""
     old, new = recipe.old_facts, recipe.new_facts
     facts = RandomFacts(num_facts=old + new, seed=seed)
     return FactRange(facts, 0, old), FactRange(facts, old, new)
 
 
-def _sizes(recipe):
+def _sizes(recipe: ForgettingRecipe) -> RecallRecipe:
     # The sizes of the models that `training/recall.py` compares.
     return RecallRecipe(out=recipe.out)
 
 
-def _build(recipe, seed):
+def _build(recipe: ForgettingRecipe, seed: int) -> keras.Model:
     sizes = _sizes(recipe)
     return build_model(
         sizes,

@@ -2,6 +2,7 @@
 
 import pathlib
 import statistics
+from collections.abc import Sequence
 
 from training.runs.files import read_json
 from training.runs.files import write_json
@@ -54,7 +55,7 @@ class ForgettingStudy(Study):
         """Returns a job for the old facts and one for each method, by seed."""
         jobs = []
         for seed in range(self.recipe.seeds):
-            needs = ()
+            needs: tuple[pathlib.Path, ...] = ()
             if self.recipe.model is None:
                 base = self.base(seed)
                 jobs.append(
@@ -121,7 +122,7 @@ class ForgettingStudy(Study):
         return make_report(self.recipe, findings)
 
 
-def _of_a_rate(seeds):
+def _of_a_rate(seeds: Sequence[dict]) -> dict:
     return {
         "rate": seeds[0]["rate"],
         "learned": statistics.median(map(learned, seeds)),

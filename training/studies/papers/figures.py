@@ -1,6 +1,9 @@
 """What the runs of a paper's comparison have found, as data."""
 
 import math
+import pathlib
+
+import numpy as np
 
 from keras_pkm.files.array_files import read_arrays
 from training.measuring.paired_bootstrap import Difference
@@ -8,6 +11,7 @@ from training.measuring.paired_bootstrap import paired_difference
 from training.pretraining.logs import read_staleness
 from training.runs.files import check_unchanged
 from training.runs.files import read_json
+from training.runs.run_directory import RunDirectory
 from training.runs.user_error import UserError
 from training.studies.papers.recipe import ReproductionRecipe
 from training.studies.papers.runs import PaperRuns
@@ -68,7 +72,9 @@ def collect_figures(recipe: ReproductionRecipe, runs: PaperRuns) -> dict:
     }
 
 
-def _measured(recipe, runs, seed, key):
+def _measured(
+    recipe: ReproductionRecipe, runs: PaperRuns, seed: int, key: str
+) -> dict:
     run = runs.pretraining(seed, key)
     results = run.read_results()
     stage = results["stages"][-1]
@@ -91,7 +97,7 @@ def _measured(recipe, runs, seed, key):
     return found
 
 
-def _stale(run):
+def _stale(run: pathlib.Path) -> dict[str, float]:
     """Returns by layer the share of slots not read in training's last half."""
     shares = {}
     for number, by_step in read_staleness(str(run)).items():
@@ -102,10 +108,12 @@ def _stale(run):
     return shares
 
 
-def _perplexity_ordering(recipe, runs, lower, higher):
+def _perplexity_ordering(
+    recipe: ReproductionRecipe, runs: PaperRuns, lower: str, higher: str
+) -> dict:
     differences = [
         paired_difference(
-            *(_losses(runs, seed, key) for key in (lower, higher))
+            _losses(runs, seed, lower), _losses(runs, seed, higher)
         )
         for seed in recipe.seeds_of(lower)
         if seed in recipe.seeds_of(higher)
@@ -151,7 +159,7 @@ def order_models(
     }
 
 
-def _lower_layer(found):
+def _lower_layer(found: dict) -> dict[str, float]:
     usage = found["memory_usage"]
     return usage[min(usage, key=int)]
 
@@ -162,7 +170,9 @@ _COMPARED = {
 }
 
 
-def _fine_tuned(recipe, runs, key, task):
+def _fine_tuned(
+    recipe: ReproductionRecipe, runs: PaperRuns, key: str, task: str
+) -> dict[str, RunDirectory]:
     kinds = {"updated": False}
     if recipe.models[key].has_memory:
         kinds["frozen"] = True
@@ -172,7 +182,9 @@ def _fine_tuned(recipe, runs, key, task):
     }
 
 
-def _losses(runs, seed, key):
+def _losses(
+    runs: PaperRuns, seed: int, key: str
+) -> tuple[np.ndarray, np.ndarray]:
     run = runs.pretraining(seed, key)
     check_unchanged(run.held_out_losses, "--out")
     try:

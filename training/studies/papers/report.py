@@ -1,5 +1,7 @@
 """The report on a paper's comparison: its tables and figures, and ours."""
 
+from matplotlib.figure import Figure
+
 from training.pretraining.logs import read_curves
 from training.pretraining.logs import read_staleness
 from training.reports import plots
@@ -21,7 +23,7 @@ def make_report(
     )
 
 
-def _notes(figures):
+def _notes(figures: dict) -> list[str]:
     size = figures["recipe"]
     notes = [
         f"{size['scale']} scale, {size['steps']:,} steps a stage, trained on "
@@ -49,9 +51,9 @@ def _notes(figures):
     return notes
 
 
-def _count_seeds(models):
+def _count_seeds(models: dict[str, dict]) -> str:
     """Says how many seeds the models have, by their letters."""
-    counts = {}
+    counts: dict[int, list[str]] = {}
     for key, model in models.items():
         counts.setdefault(len(model["seeds"]), []).append(key)
     if len(counts) == 1:
@@ -61,7 +63,9 @@ def _count_seeds(models):
     )
 
 
-def _draw(recipe, runs):
+def _draw(
+    recipe: ReproductionRecipe, runs: PaperRuns
+) -> dict[str, tuple[Figure, str]]:
     """Figures 2 and 3 of the first seed, with captions."""
     roots = {key: str(runs.pretraining(0, key).root) for key in recipe.models}
     curves = {

@@ -38,8 +38,11 @@ class PaperStudy(Study):
         if not self.runs.pretraining(0, "a").has_data:
             for text in filter(None, (recipe.corpus, recipe.validation)):
                 open_corpus(text, recipe.data_dir).check()
-        if any(name.startswith("measuring-") for name in left):
-            open_corpus(recipe.out_of_domain, recipe.data_dir).check()
+        other = recipe.out_of_domain
+        if other is not None and any(
+            name.startswith("measuring-") for name in left
+        ):
+            open_corpus(other, recipe.data_dir).check()
         for task in recipe.size.tasks:
             if not any(f"-{task}-" in name for name in left):
                 continue
@@ -71,7 +74,7 @@ class PaperStudy(Study):
         """Returns the paper's tables and figures beside ours."""
         return make_report(self.recipe, self.runs, findings)
 
-    def _train_and_measure(self, seed):
+    def _train_and_measure(self, seed: int) -> list[Job]:
         models = self.recipe.models
         keys = [key for key in models if seed in self.recipe.seeds_of(key)]
         jobs = [self._pretrain(seed, key) for key in keys]
@@ -79,7 +82,7 @@ class PaperStudy(Study):
             jobs += [self._evaluate(seed, key) for key in keys]
         return jobs
 
-    def _pretrain(self, seed, key):
+    def _pretrain(self, seed: int, key: str) -> Job:
         recipe, model = self.recipe, self.recipe.models[key]
         run, first = (
             self.runs.pretraining(seed, key),
@@ -119,7 +122,7 @@ class PaperStudy(Study):
             recipe.size.steps,
         )
 
-    def _evaluate(self, seed, key):
+    def _evaluate(self, seed: int, key: str) -> Job:
         recipe, run = self.recipe, self.runs.pretraining(seed, key)
         result = self.runs.out_of_domain(seed, key)
         options = {
@@ -140,7 +143,7 @@ class PaperStudy(Study):
             recipe.size.steps / 20,
         )
 
-    def _fine_tune(self, key, task, frozen):
+    def _fine_tune(self, key: str, task: str, frozen: bool) -> Job:
         recipe, run = self.recipe, self.runs.fine_tuning(key, task, frozen)
         model = self.runs.pretraining(0, key)
         options = {

@@ -1,6 +1,8 @@
 """The tables of the comparison: the paper's figures, and ours."""
 
 import statistics
+from collections.abc import Callable
+from typing import Any
 
 from training.finetuning.results import metric_title
 from training.finetuning.results import percent
@@ -18,7 +20,7 @@ def make_tables(figures: dict) -> list[Table]:
     return tables
 
 
-def _table_2(figures):
+def _table_2(figures: dict) -> Table:
     models = figures["models"].values()
     causal = any(model["seeds"][0]["bits_per_byte"] for model in models)
     columns = _causal_columns if causal else _masked_columns
@@ -56,7 +58,7 @@ _USE = (
 )
 
 
-def _masked_columns(model):
+def _masked_columns(model: dict) -> dict[str, str]:
     paper = paper_masked_lm().get(model["in_table"], "- - - - - -").split()
     seeds = model["seeds"]
     return {
@@ -72,7 +74,7 @@ def _masked_columns(model):
     }
 
 
-def _causal_columns(model):
+def _causal_columns(model: dict) -> dict[str, str]:
     seeds = model["seeds"]
     return {
         **_perplexities(seeds),
@@ -82,7 +84,7 @@ def _causal_columns(model):
     }
 
 
-def _perplexities(seeds):
+def _perplexities(seeds: list[dict]) -> dict[str, str]:
     error = _middle([seed["standard_error"] for seed in seeds])
     return {
         "perplexity": f"{_of_all(seeds, 'perplexity')} ± {error}",
@@ -90,7 +92,7 @@ def _perplexities(seeds):
     }
 
 
-def _usage(seeds):
+def _usage(seeds: list[dict]) -> dict[str, str]:
     usages = [seed["memory_usage"] for seed in seeds]
     return {
         "top-1 used %": _by_layer(usages, lambda u: 100 * u["top1_mu"], 1),
@@ -102,11 +104,11 @@ def _usage(seeds):
     }
 
 
-def _of_all(seeds, name, digits=2):
+def _of_all(seeds: list[dict], name: str, digits: int = 2) -> str:
     return _over_seeds([seed.get(name) for seed in seeds], digits)
 
 
-def _orders(figures):
+def _orders(figures: dict) -> Table:
     return Table(
         "Orders",
         "Perplexities: the difference of the mean -ln p in nats, with the 95 % "
@@ -128,7 +130,7 @@ def _orders(figures):
     )
 
 
-def _tables_4_and_5(figures):
+def _tables_4_and_5(figures: dict) -> Table:
     tasks = figures["fine_tuning"]
     header, columns = ["model"], []
     for task, models in tasks.items():
@@ -162,17 +164,19 @@ def _tables_4_and_5(figures):
     )
 
 
-def _over_seeds(values, digits=2):
+def _over_seeds(values: list, digits: int = 2) -> str:
     if None in values:
         return "-"
     return over_seeds(values, f".{digits}f")
 
 
-def _middle(values, digits=2):
+def _middle(values: list[float], digits: int = 2) -> str:
     return f"{statistics.median(values):.{digits}f}"
 
 
-def _by_layer(seeds, figure, digits):
+def _by_layer(
+    seeds: list[dict], figure: Callable[[Any], float], digits: int
+) -> str:
     return (
         " / ".join(
             _over_seeds([figure(seed[layer]) for seed in seeds], digits)
@@ -182,7 +186,7 @@ def _by_layer(seeds, figure, digits):
     )
 
 
-def _difference(kind, found):
+def _difference(kind: str, found: Any) -> str:
     if kind == "perplexity":
         mean, low, high = found
         return f"{mean:+.4f} ({low:+.4f} to {high:+.4f})"

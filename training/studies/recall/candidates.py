@@ -17,6 +17,7 @@ from training.loading.families import family_named
 from training.runs.user_error import UserError
 from training.studies.recall.recipe import RecallRecipe
 
+Block = Literal["ffn", "pkm", "resm"]
 _TOKENS_STDDEV = 0.1
 _STRONGER = ("value/kernel", "attention_output/kernel")
 _ATTENTION_GAIN = 2.0
@@ -30,7 +31,7 @@ class Candidate:
     # Its name in tables.
     title: str
     # The block of its layers with memory; `"ffn"` for no memory.
-    block: Literal["ffn", "pkm", "resm"]
+    block: Block
     # Whether the feed-forward networks are widened to ResM's parameters, or to
     # its step time; `None` for neither.
     widened_to: Literal["parameters", "time"] | None = None
@@ -119,7 +120,7 @@ def build_model(
     recipe: RecallRecipe,
     facts: Facts,
     *,
-    block: Literal["ffn", "pkm", "resm"],
+    block: Block,
     intermediate_dim: int,
     num_sub_keys: int,
     seed: int,

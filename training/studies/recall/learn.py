@@ -1,7 +1,9 @@
 """Trains one model on facts, and measures how many it knows."""
 
 import time
+from typing import Any
 
+import keras
 import numpy as np
 
 from keras_pkm.models import copy_matching_weights
@@ -33,7 +35,8 @@ def learn(
     """Trains a model on all facts, and measures how many it knows."""
     facts = recipe.open_facts(trial.num_facts)
     stages = times.stages(recipe, trial)
-    model, done, seconds, curve = None, 0, 0.0, []
+    model: Any = None
+    done, seconds, curve = 0, 0.0, []
     began = time.perf_counter()
     for block, steps, seconds_a_step in stages:
         start = model
@@ -110,18 +113,18 @@ def measure(
     }
 
 
-def _count(variables):
+def _count(variables: list[keras.Variable]) -> int:
     return sum(int(np.prod(variable.shape)) for variable in variables)
 
 
-def _bytes(variables):
+def _bytes(variables: list[keras.Variable]) -> int:
     return sum(
         int(np.prod(variable.shape)) * np.dtype(variable.dtype).itemsize
         for variable in variables
     )
 
 
-def _spread(steps, parts):
+def _spread(steps: int, parts: int) -> list[int]:
     """Divides a number of steps into about equal parts, none of them empty."""
     ends = np.linspace(0, steps, min(parts, steps) + 1).round().astype(int)
     return [int(some) for some in np.diff(ends)]

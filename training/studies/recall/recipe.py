@@ -7,6 +7,7 @@ import argparse
 import dataclasses
 import os
 import pathlib
+from typing import Any
 from typing import Literal
 
 import tyro
@@ -218,7 +219,7 @@ class RecallRecipe:
 
 
 # The settings of --full; each can be overridden by its flag.
-FULL = {
+FULL: dict[str, Any] = {
     "full": True,
     "facts": "60000",
     "candidates": (

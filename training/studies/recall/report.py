@@ -1,5 +1,9 @@
 """The report on recall: tables and plots."""
 
+from collections.abc import Sequence
+
+from matplotlib.figure import Figure
+
 from training.reports.knowledge_plots import plot_capacity
 from training.reports.knowledge_plots import plot_recall
 from training.studies.recall.candidates import CANDIDATES
@@ -20,7 +24,7 @@ def make_report(recipe: RecallRecipe, findings: dict) -> Report:
     )
 
 
-def _summary(recipe, findings):
+def _summary(recipe: RecallRecipe, findings: dict) -> str:
     number = next(iter(findings["candidates"].values()))["seeds"][0]["facts"]
     what = (
         f"{number:,} random facts with one of {recipe.values:,} values each"
@@ -55,7 +59,7 @@ def make_tables(findings: dict) -> list[Table]:
     return tables
 
 
-def _models(candidates):
+def _models(candidates: dict[str, dict]) -> Table:
     rows = []
     for key, found in candidates.items():
         recalls = [100 * seed["recall"] for seed in found["seeds"]]
@@ -91,7 +95,7 @@ def _models(candidates):
     )
 
 
-def _ablated(candidates):
+def _ablated(candidates: dict[str, dict]) -> Table:
     rows = []
     for found in candidates.values():
         seeds = found["seeds"]
@@ -122,7 +126,7 @@ def _ablated(candidates):
     )
 
 
-def _used(seeds, name):
+def _used(seeds: list[dict], name: str) -> str:
     """The share of slots of each memory, the lowest one first."""
     usages = [seed["memory_usage"] for seed in seeds]
     return ", ".join(
@@ -131,7 +135,7 @@ def _used(seeds, name):
     )
 
 
-def _grid(candidates):
+def _grid(candidates: dict[str, dict]) -> Table:
     return Table(
         "Learning rates that were tried",
         "With another seed; the best ones were taken. Once a model knew 99.9 % "
@@ -149,9 +153,10 @@ def _grid(candidates):
     )
 
 
-def _sweep(sweep, main_size):
+def _sweep(sweep: list[dict], main_size: int) -> list[Table]:
     """Tables of recall: of all models, and of ResM by its slots."""
-    of_models, of_tables = {}, {}
+    of_models: dict[str, dict[int, float]] = {}
+    of_tables: dict[str, dict[int, float]] = {}
     for found in sorted(sweep, key=lambda found: found["num_sub_keys"]):
         number, recall = found["facts"], found["recall"]
         if found["num_sub_keys"] == main_size:
@@ -177,7 +182,9 @@ def _sweep(sweep, main_size):
     ]
 
 
-def _by_facts(what, found):
+def _by_facts(
+    what: str, found: dict[str, dict[int, float]]
+) -> tuple[list[str], list[list[str]]]:
     """The header and the rows of a table."""
     numbers = sorted({number for each in found.values() for number in each})
     header = [what, *(f"{number:,} facts" for number in numbers), "learned"]
@@ -191,14 +198,14 @@ def _by_facts(what, found):
     return header, rows
 
 
-def _rates(key, rates):
+def _rates(key: str, rates: Sequence[float]) -> str:
     of_all, of_values = rates
     if CANDIDATES[key].has_memory:
         return f"{of_all:g}, {of_values:g}"
     return f"{of_all:g}"
 
 
-def _draw(findings):
+def _draw(findings: dict) -> dict[str, tuple[Figure, str]]:
     curves = {
         found["title"]: [
             (0.0, 0.0),

@@ -9,6 +9,8 @@ from tqdm import tqdm
 
 from training.facts.fact_batches import training_batches
 from training.studies.recall.candidates import CANDIDATES
+from training.studies.recall.candidates import Block
+from training.studies.recall.candidates import Candidate
 from training.studies.recall.candidates import build_model
 from training.studies.recall.candidates import compile_model
 from training.studies.recall.candidates import width_of_as_many_parameters
@@ -47,7 +49,7 @@ class StepTimes:
 
     def stages(
         self, recipe: RecallRecipe, trial: Trial
-    ) -> list[tuple[str, int, float]]:
+    ) -> list[tuple[Block, int, float]]:
         """Returns the one or two stages in which a candidate trains.
 
         Each is a tuple of its block, its number of steps, and its step time.
@@ -55,7 +57,7 @@ class StepTimes:
         candidate, key = trial.candidate, trial.key
         if candidate.has_memory:
             key = _key(_timed_as(key), trial.num_sub_keys)
-        blocks = [(candidate.block, key)]
+        blocks: list[tuple[Block, str]] = [(candidate.block, key)]
         if candidate.starts_plain:
             blocks.insert(0, ("ffn", "plain"))
         stages = []
@@ -104,16 +106,16 @@ def measure_table_times(recipe: RecallRecipe, times: StepTimes) -> StepTimes:
     return StepTimes(times.widths, {**others, **times.seconds})
 
 
-def _key(name, num_sub_keys):
+def _key(name: str, num_sub_keys: int) -> str:
     return f"{name}-{num_sub_keys}"
 
 
-def _timed_as(name):
+def _timed_as(name: str) -> str:
     """The candidate whose steps a candidate with a memory takes."""
     return "resm" if name == "init-resm" else name
 
 
-def _width_of_as_much_time(timer, base, resm):
+def _width_of_as_much_time(timer: "_Timer", base: int, resm: str) -> int:
     """Widens a plain model until its steps take as long as ResM's."""
     width = 4 * base
     timer.add("wide-time", "ffn", width)
@@ -135,12 +137,19 @@ def _width_of_as_much_time(timer, base, resm):
 class _Timer:
     """Models whose steps are timed in turn."""
 
-    def __init__(self, recipe):
-        self.models = {}
+    def __init__(self, recipe: RecallRecipe):
+        self.models: dict[str, keras.Model] = {}
         self._recipe = recipe
         self._facts = recipe.open_facts()
 
-    def add(self, key, block, width, num_sub_keys=1, candidate=None):
+    def add(
+        self,
+        key: str,
+        block: Block,
+        width: int,
+        num_sub_keys: int = 1,
+        candidate: Candidate | None = None,
+    ) -> None:
         model = build_model(
             self._recipe,
             self._facts,
@@ -160,15 +169,15 @@ class _Timer:
         )
         self.models[key] = model
 
-    def measure(self, keys, turns):
+    def measure(self, keys: list[str], turns: int) -> dict[str, float]:
         """Returns the median step time in seconds, by key."""
-        found = {key: [] for key in keys}
+        found: dict[str, list[float]] = {key: [] for key in keys}
         for turn in tqdm(range(turns), "Step times", leave=False, disable=None):
             for key in keys:
                 found[key] += self._time_steps(self.models[key], turn)
         return {key: statistics.median(each) for key, each in found.items()}
 
-    def _time_steps(self, model, turn):
+    def _time_steps(self, model: keras.Model, turn: int) -> list[float]:
         ends = []
         end = keras.callbacks.LambdaCallback(
             on_train_batch_end=lambda batch, logs: ends.append(

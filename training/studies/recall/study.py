@@ -80,7 +80,7 @@ class RecallStudy(Study):
     def jobs(self) -> list[Job]:
         """Returns jobs for step times, learning rates, trials and sweeps."""
         recipe, job = self.recipe, self.study_job
-        timed = (self.step_times,)
+        timed: tuple[pathlib.Path, ...] = (self.step_times,)
         jobs = [
             job(
                 "step times",
@@ -103,7 +103,7 @@ class RecallStudy(Study):
                 )
             )
             timed = (*timed, self.table_step_times)
-        needs = {}
+        needs: dict[str, tuple[pathlib.Path, ...]] = {}
         for key in recipe.candidates:
             needs[key] = timed
             if grid := grid_trials(recipe, key):
@@ -178,12 +178,14 @@ class RecallStudy(Study):
 
     def find_rates(self, key: str) -> dict:
         """Trains a candidate with one pair of rates after another."""
-        recalls = {}
-        for trial in grid_trials(self.recipe, key):
-            recalls[trial.rates] = self.try_once(trial, trial.rates)["recall"]
-            if recalls[trial.rates] >= ENOUGH:
+        recalls: dict[tuple[float, float], float] = {}
+        pairs = rate_pairs(self.recipe, key)
+        for trial, rates in zip(grid_trials(self.recipe, key), pairs):
+            recalls[rates] = self.try_once(trial, rates)["recall"]
+            if recalls[rates] >= ENOUGH:
                 break
-        return {"rates": list(max(recalls, key=recalls.get))}
+        best = max(recalls, key=recalls.__getitem__)
+        return {"rates": list(best)}
 
     def best_rates(self, key: str) -> tuple[float, float]:
         """Returns the learning rates of all but the values, and of these."""
@@ -252,7 +254,7 @@ class RecallStudy(Study):
             ],
         }
 
-    def _collect_one(self, key, times):
+    def _collect_one(self, key: str, times: StepTimes) -> dict:
         trials = [each for each in main_trials(self.recipe) if each.key == key]
         seeds = [self.read_trial(trial) for trial in trials]
         stages = times.stages(self.recipe, trials[0])
@@ -280,13 +282,13 @@ class RecallStudy(Study):
         return make_report(self.recipe, findings)
 
 
-def _median(seeds, name):
+def _median(seeds: list[dict], name: str) -> float | None:
     if seeds[0][name] is None:
         return None
     return statistics.median(seed[name] for seed in seeds)
 
 
-def _median_curve(curves):
+def _median_curve(curves: list[list[dict]]) -> list[dict]:
     return [
         {
             "step": points[0]["step"],

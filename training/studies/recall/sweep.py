@@ -13,7 +13,7 @@ def name_of_series(series: list[Trial]) -> str:
 
 
 def next_trial(
-    series: list[Trial], recalls: dict[Trial, float], first: int
+    series: list[Trial], recalls: dict[Trial, float], first: int | None
 ) -> Trial | None:
     """Returns the trial to make next, or `None` if there is nothing to find.
 
@@ -22,11 +22,14 @@ def next_trial(
     """
     if not recalls and (begin := [t for t in series if t.num_facts == first]):
         return begin[0]
-    learned = [
-        t.num_facts for t, recall in recalls.items() if recall >= LEARNED
-    ]
-    missed = [t.num_facts for t, recall in recalls.items() if recall < LEARNED]
+    learned = [_number(t) for t, recall in recalls.items() if recall >= LEARNED]
+    missed = [_number(t) for t, recall in recalls.items() if recall < LEARNED]
     least = max(learned, default=0)
     most = min(missed, default=float("inf"))
-    open_ = [trial for trial in series if least < trial.num_facts < most]
+    open_ = [trial for trial in series if least < _number(trial) < most]
     return open_[len(open_) // 2] if open_ else None
+
+
+def _number(trial: Trial) -> int:
+    """The number of facts, which all trials of a sweep have."""
+    return trial.num_facts or 0

@@ -102,7 +102,15 @@ def sweep_series(recipe: RecallRecipe) -> list[list[Trial]]:
     ]
 
 
-def _trial(recipe, key, *, seed=0, rates=None, num_facts=None, num_sub_keys=0):
+def _trial(
+    recipe: RecallRecipe,
+    key: str,
+    *,
+    seed: int = 0,
+    rates: tuple[float, float] | None = None,
+    num_facts: int | None = None,
+    num_sub_keys: int = 0,
+) -> Trial:
     return Trial(
         key=key,
         seed=seed,
