@@ -5,6 +5,7 @@ import dataclasses
 
 from tqdm import tqdm
 
+from training.batches.objectives import MaskedTokens
 from training.batches.one_by_one import one_by_one
 from training.evaluation.recipe import EvaluationRecipe
 from training.loading.encoder_families import Family
@@ -34,7 +35,7 @@ def evaluate(recipe: EvaluationRecipe) -> dict:
     length = input_length(recipe, task.backbone.max_sequence_length)
     objective = family.make_objective(tokenizer, length, recipe.mask_rate)
     with ablation, pack_text(corpus, objective, recipe.limit) as text:
-        if recipe.pseudo:
+        if recipe.pseudo and isinstance(objective, MaskedTokens):
             masking = objective.masking
             batches = one_by_one(text.rows, masking, recipe.batch_size)
         else:

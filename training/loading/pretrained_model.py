@@ -15,6 +15,7 @@ from keras_pkm.converters.hugging_face_hub import local_directory
 from keras_pkm.converters.hugging_face_tokenizers import read_tokenizer
 from keras_pkm.files.presets import load_preset_tokenizer
 from training.loading.decoder_families import DECODERS
+from training.loading.decoder_families import DecoderFamily
 from training.loading.encoder_families import FAMILIES
 from training.loading.encoder_families import Family
 from training.loading.families import decoder_family_of
@@ -69,7 +70,7 @@ def load_masked_lm(
     flag: str = "--model",
     kept: tuple[str, ...] = MODELS,
     fresh_head: bool = False,
-) -> tuple:
+) -> tuple[keras_hub.models.MaskedLM, Family, keras_hub.tokenizers.Tokenizer]:
     """Loads a masked-LM task, to measure it or to train it further."""
     preset, config = _open(name, flag, kept)
     try:
@@ -103,7 +104,11 @@ def load_language_model(
     flag: str = "--model",
     kept: tuple[str, ...] = MODELS,
     fresh_head: bool = False,
-) -> tuple:
+) -> tuple[
+    keras_hub.models.Task,
+    Family | DecoderFamily,
+    keras_hub.tokenizers.Tokenizer,
+]:
     """Loads a causal or a masked language model."""
     preset = find_preset(name, flag, kept)
     if not is_causal_preset(preset):
