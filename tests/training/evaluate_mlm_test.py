@@ -145,7 +145,7 @@ def test_models_without_the_head(run_directory, text, tmp_path, capsys):
         ("--text nothing", "the corpus file 'nothing' does not exist"),
         ("--sequence-length 99", "at most the model's 20, received 99"),
         ("--limit 0", "--limit must be at least 1, received 0"),
-        ("--mask-rate 1", "above 0 and below 1, received 1.0"),
+        ("--mask-rate 1", "below 1, received 1.0"),
         ("--batch-size 0", "--batch-size must be at least 1"),
     ],
 )

@@ -7,8 +7,11 @@ import dataclasses
 import pathlib
 from typing import Literal
 
-from training.commands.recipe_checks import check_between_0_and_1
-from training.commands.recipe_checks import check_numbers
+from training.commands.fields import Count
+from training.commands.fields import Length
+from training.commands.fields import Seed
+from training.commands.fields import Share
+from training.commands.fields import check_fields
 from training.runs.outputs import check_output_directory
 
 
@@ -40,15 +43,15 @@ class AnalysisRecipe:
     data_dir: str | None = None
     # Number of tokens of an input. Default: the maximum that the model takes,
     # up to 512.
-    sequence_length: int | None = None
+    sequence_length: Length | None = None
     # Use only this number of inputs, from the beginning.
-    limit: int | None = None
+    limit: Count | None = None
     # Share of the tokens to mask, as in the measurement of perplexity.
-    mask_rate: float = 0.15
+    mask_rate: Share = 0.15
     # Seed of the masks.
-    seed: int = 0
+    seed: Seed = 0
     # Number of inputs in a batch.
-    batch_size: int = 64
+    batch_size: Count = 64
     # Also measure the perplexity without the contents of the memories: with all
     # values set to zero, or with the rows of the tables shuffled, or both.
     ablate_memory: tuple[Literal["zero", "shuffle"], ...] = ()
@@ -67,6 +70,5 @@ class AnalysisRecipe:
 
     def check(self) -> None:
         """Checks the numbers, and that the report can be written."""
-        check_numbers(self, sequence_length=8, batch_size=1, limit=1)
-        check_between_0_and_1(self, "mask_rate")
+        check_fields(self)
         check_output_directory(self.out, "--out")

@@ -7,8 +7,11 @@ import dataclasses
 import pathlib
 from typing import Literal
 
-from training.commands.recipe_checks import check_between_0_and_1
-from training.commands.recipe_checks import check_numbers
+from training.commands.fields import Count
+from training.commands.fields import Length
+from training.commands.fields import Seed
+from training.commands.fields import Share
+from training.commands.fields import check_fields
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,26 +38,25 @@ class EvaluationRecipe:
     data_dir: str | None = None
     # Number of tokens of an input. Default: the maximum that the model takes,
     # up to 512.
-    sequence_length: int | None = None
+    sequence_length: Length | None = None
     # Share of the tokens to predict. 80% of them are masked, 10% replaced by
     # random tokens, 10% kept.
-    mask_rate: float = 0.15
+    mask_rate: Share = 0.15
     # Seed of the masks. Models with the same vocabulary get the same masks.
-    seed: int = 0
+    seed: Seed = 0
     # Measure pseudo-perplexity: mask each token of an input alone, one pass for
     # each.
     pseudo: bool = False
     # Use only this number of inputs, from the beginning.
-    limit: int | None = None
+    limit: Count | None = None
     # Measure the model without the contents of its memories: set all values to
     # zero, or shuffle the rows of the tables.
     ablate_memory: Literal["zero", "shuffle"] | None = None
     # Number of inputs in a batch.
-    batch_size: int = 64
+    batch_size: Count = 64
     # JSON file to write the figures to.
     output: pathlib.Path | None = None
 
     def check(self) -> None:
         """Checks the numbers."""
-        check_numbers(self, sequence_length=8, batch_size=1, limit=1)
-        check_between_0_and_1(self, "mask_rate")
+        check_fields(self)

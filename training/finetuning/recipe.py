@@ -4,9 +4,18 @@ The command line has one flag for each field; the comment above is its help.
 """
 
 import dataclasses
+from typing import Annotated
 from typing import Any
 from typing import Literal
 
+from pydantic import Field
+
+from training.commands.fields import Count
+from training.commands.fields import Length
+from training.commands.fields import Positive
+from training.commands.fields import Rate
+from training.commands.fields import Seed
+from training.commands.fields import Share
 from training.tasks.glue import GLUE
 from training.tasks.glue import GlueTask
 
@@ -49,13 +58,13 @@ class FinetuningRecipe:
     skip_bad_rows: bool = False
     # Number of tokens of an input. Default: 128 for GLUE, 384 for SQuAD, but no
     # more than the model takes.
-    sequence_length: int | None = None
+    sequence_length: Length | None = None
     # Number of tokens between the starts of two windows of a paragraph (SQuAD).
-    stride: int = 128
+    stride: Count = 128
     # Maximum number of tokens of an answer (SQuAD).
-    answer_length: int = 30
+    answer_length: Count = 30
     # Use only this number of training examples, from the beginning.
-    limit: int | None = None
+    limit: Count | None = None
 
     # --- Memory ---
 
@@ -66,45 +75,45 @@ class FinetuningRecipe:
     memory_layers: tuple[int, ...] = ()
     # Number of sub-keys for each half of a query of an added memory. The number
     # of slots is its square.
-    num_sub_keys: int = 512
+    num_sub_keys: Count = 512
     # Number of heads of an added memory.
-    memory_heads: int = 4
+    memory_heads: Count = 4
     # Number of slots that each head of an added memory reads.
-    memory_top_k: int = 32
+    memory_top_k: Count = 32
     # Width of a query of an added memory.
-    memory_key_dim: int = 256
+    memory_key_dim: Annotated[Count, Field(ge=2)] = 256
     # Parts of all memories to freeze (table 5).
     freeze: tuple[Literal["values", "keys", "queries"], ...] = ()
 
     # --- Schedule ---
 
     # Number of passes over the training set. Default: 10 for GLUE, 3 for SQuAD.
-    epochs: int | None = None
+    epochs: Count | None = None
     # Number of examples in a batch, over all devices. (The paper does not say.)
-    batch_size: int = 32
+    batch_size: Count = 32
     # Put examples of similar length into the same batch. There is less padding,
     # which is much faster if lengths vary, but the batches are different.
     group_by_length: bool = False
     # Peak learning rate. Default: 2e-5 for GLUE, 5e-5 for SQuAD.
-    learning_rate: float | None = None
+    learning_rate: Share | None = None
     # Peak learning rate of the memory values, which the paper does not give.
     # Default: ten times --learning-rate.
-    memory_learning_rate: float | None = None
+    memory_learning_rate: Share | None = None
     # Share of the steps during which the rates rise; after that they fall to
     # zero.
-    warmup_ratio: float = 0.06
+    warmup_ratio: Rate = 0.06
     # Decoupled weight decay, except of memory values, biases and norms.
     # Default: 0.1 for GLUE, 0.01 for SQuAD.
-    weight_decay: float | None = None
+    weight_decay: Rate | None = None
     # Dropout of the encoder.
-    dropout: float = 0.1
+    dropout: Rate = 0.1
     # Maximum norm of all gradients together.
-    clip_norm: float | None = 1.0
+    clip_norm: Positive | None = 1.0
     # Number of seeds to fine-tune with. The seed decides on the head's initial
     # weights, dropout and the order of the examples. The paper has five.
-    seeds: int = 1
+    seeds: Count = 1
     # The first seed.
-    seed: int = 0
+    seed: Seed = 0
 
     # --- Machine and run ---
 
@@ -113,7 +122,7 @@ class FinetuningRecipe:
     strategy: Literal["default", "mirrored"] = "default"
     # Number of devices of the mirrored strategy. Default: all GPUs, or two
     # logical CPU devices.
-    devices: int | None = None
+    devices: Count | None = None
     precision: Literal["float32", "mixed_float16", "mixed_bfloat16"] | None = (
         None
     )
@@ -125,10 +134,10 @@ class FinetuningRecipe:
     # Resume the unfinished run in --run-dir, which must have the same recipe.
     resume: bool = True
     # Number of steps between checkpoints. There is also one after each epoch.
-    checkpoint_every: int = 1000
+    checkpoint_every: Count = 1000
     # End the run after this number of steps in a row with a loss or gradient
     # that is not finite.
-    max_skipped_steps: int = 3
+    max_skipped_steps: Count = 3
     # Make all operations deterministic, at some cost on GPUs.
     deterministic: bool = False
 

@@ -1,10 +1,7 @@
 """Checks a recipe before anything is written."""
 
-from training.commands.recipe_checks import check_above_0
-from training.commands.recipe_checks import check_between_0_and_1
-from training.commands.recipe_checks import check_from_0_to_1
-from training.commands.recipe_checks import check_numbers
-from training.commands.recipe_checks import out_of_range
+from training.commands.fields import check_fields
+from training.commands.fields import out_of_range
 from training.finetuning.recipe import FinetuningRecipe
 from training.loading.pretrained_model import PretrainedModel
 from training.runs.user_error import UserError
@@ -12,25 +9,7 @@ from training.runs.user_error import UserError
 
 def check_recipe(recipe: FinetuningRecipe, pretrained: PretrainedModel) -> None:
     """Checks the numbers of a recipe, and that its flags fit the model."""
-    check_numbers(
-        recipe,
-        epochs=1,
-        batch_size=1,
-        seeds=1,
-        checkpoint_every=1,
-        max_skipped_steps=1,
-        sequence_length=8,
-        stride=1,
-        answer_length=1,
-        limit=1,
-        num_sub_keys=1,
-        memory_heads=1,
-        memory_top_k=1,
-        memory_key_dim=2,
-    )
-    check_from_0_to_1(recipe, "dropout", "warmup_ratio", "weight_decay")
-    check_between_0_and_1(recipe, "learning_rate", "memory_learning_rate")
-    check_above_0(recipe, "clip_norm")
+    check_fields(recipe)
     longest = pretrained.backbone.max_sequence_length
     if recipe.sequence_length > longest:
         raise out_of_range(

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from training.batches.objectives import Objective
-from training.commands.recipe_checks import out_of_range
+from training.commands.fields import out_of_range
 from training.text.corpus import Corpus
 from training.text.packed_text import tokenize_and_pack
 

@@ -6,7 +6,7 @@ import keras_hub
 
 from keras_pkm.layers import ProductKeyMemory
 from keras_pkm.layers.memories import memories
-from training.commands.recipe_checks import out_of_range
+from training.commands.fields import out_of_range
 from training.loading.decoder_families import DecoderFamily
 from training.loading.encoder_families import Family
 from training.loading.pretrained_model import load_language_model

@@ -6,7 +6,7 @@ from typing import Literal
 import keras_hub
 import tensorflow as tf
 
-from training.commands.recipe_checks import out_of_range
+from training.commands.fields import out_of_range
 from training.commands.strategy import default_precision
 from training.loading.families import family_named
 from training.pretraining.data import plan_data

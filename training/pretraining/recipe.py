@@ -5,9 +5,19 @@ The command line has one flag for each field, whose help is the comment above.
 
 import argparse
 import dataclasses
+from typing import Annotated
 from typing import Literal
 
 import tyro
+from pydantic import Field
+
+from training.commands.fields import Count
+from training.commands.fields import Length
+from training.commands.fields import Positive
+from training.commands.fields import Rate
+from training.commands.fields import Seed
+from training.commands.fields import Share
+from training.commands.fields import Whole
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,7 +50,7 @@ class PretrainingRecipe:
     # is --held-out.
     validation: str | None = None
     # Share of the corpus's documents that is held out without --validation.
-    held_out: float = 0.05
+    held_out: Share = 0.05
     # Directory of prepared tfds data. With it nothing is downloaded.
     data_dir: str | None = None
     # Run directory whose packed text and vocabulary this run uses, too, so that
@@ -51,12 +61,12 @@ class PretrainingRecipe:
     # vocabulary is trained on the corpus.
     vocabulary: str | None = None
     # Size of the vocabulary to train.
-    vocabulary_size: int = 8000
+    vocabulary_size: Annotated[Count, Field(ge=6)] = 8000
     # Tokens of an input, special ones such as [CLS] included.
-    sequence_length: int = 128
+    sequence_length: Length = 128
     # Share of the tokens that a masked language model predicts. Of these, 80%
     # are masked, 10% replaced, and 10% kept.
-    mask_rate: float = 0.15
+    mask_rate: Share = 0.15
 
     # --- Model ---
 
@@ -69,15 +79,15 @@ class PretrainingRecipe:
         "bert", "distilbert", "roberta", "gpt2", "gpt_neox", "opt"
     ] = "bert"
     # Transformer layers.
-    num_layers: int = 12
+    num_layers: Count = 12
     # Width of the layers.
-    hidden_dim: int = 768
+    hidden_dim: Count = 768
     # Attention heads.
-    num_heads: int = 12
+    num_heads: Count = 12
     # Width of the feed-forward networks.
-    intermediate_dim: int = 3072
+    intermediate_dim: Count = 3072
     # Dropout of the layers.
-    dropout: float = 0.1
+    dropout: Rate = 0.1
 
     # --- Memory ---
 
@@ -90,28 +100,28 @@ class PretrainingRecipe:
     memory_layers: tuple[int, ...] = (4, 8)
     # Sub-keys for each half of a query. The number of slots is the square of
     # this (section 4.1).
-    num_sub_keys: int = 512
+    num_sub_keys: Count = 512
     # Heads of a memory (section 4.1).
-    memory_heads: int = 4
+    memory_heads: Count = 4
     # Slots that a head reads for a token (section 4.1).
-    memory_top_k: int = 32
+    memory_top_k: Count = 32
     # Width of a head's query (section 4.1).
-    memory_key_dim: int = 256
+    memory_key_dim: Count = 256
     # Width of the values. Default: the width of the layers.
-    memory_value_dim: int | None = None
+    memory_value_dim: Count | None = None
     # Normalization of the queries. Default: batch (section 3.1), or layer for
     # causal models, because batch statistics would reveal later tokens.
     query_normalization: Literal["batch", "layer", "none"] | None = None
     # Dropout of the queries.
-    query_dropout: float = 0.0
+    query_dropout: Rate = 0.0
     # Dropout of the memory's output.
-    value_dropout: float = 0.0
+    value_dropout: Rate = 0.0
 
     # --- Schedule ---
 
     # Steps without memory before --steps with it: "+Init" (section 3.3). This
     # is the paper's baseline that trains longer with --memory-block ffn.
-    plain_steps: int = 0
+    plain_steps: Whole = 0
     # Start from a model instead of --plain-steps: a run directory, a preset or
     # a local directory of transformers. It sets the kind and the sizes of the
     # model, and the vocabulary.
@@ -120,29 +130,29 @@ class PretrainingRecipe:
     # memory is added (ResM', figure 3).
     fresh_feed_forward: bool = False
     # Steps of the stage with memory (section 4.1).
-    steps: int = 500_000
+    steps: Count = 500_000
     # Sequences in a batch, over all devices (section 4.1).
-    batch_size: int = 1024
+    batch_size: Count = 1024
     # Number of batches whose gradients are averaged for one step: a large batch
     # in the memory of a smaller one. Batch norm of the queries uses the
     # statistics of each batch.
-    accumulate: int = 1
+    accumulate: Count = 1
     # Peak learning rate of all but the memory values (section 4.1).
-    learning_rate: float = 1e-4
+    learning_rate: Share = 1e-4
     # Learning rate of the memory values (section 4.1). A model that trains for
     # some thousand steps stores far more facts with 1e-2 or 3e-2 than with the
     # paper's rate of 1e-3.
-    memory_learning_rate: float = 1e-3
+    memory_learning_rate: Share = 1e-3
     # constant is the paper's; linear makes --memory-learning-rate a peak, and
     # warms up and decays like --learning-rate.
     memory_schedule: Literal["constant", "linear"] = "constant"
     # Share of a stage's steps in which the learning rate rises; then it falls
     # to zero (section 4.1: 10k of 500k).
-    warmup_ratio: float = 0.02
+    warmup_ratio: Rate = 0.02
     # Decoupled weight decay; not of memory values, biases and norms.
-    weight_decay: float = 0.0
+    weight_decay: Rate = 0.0
     # Clip the norm of all gradients together.
-    clip_norm: float | None = None
+    clip_norm: Positive | None = None
     # Send the rows that a device has read to sum the gradients of memory values
     # over devices, or the whole table.
     reduction: Literal["sparse", "dense"] = "sparse"
@@ -154,7 +164,7 @@ class PretrainingRecipe:
     strategy: Literal["default", "mirrored", "multi_worker"] = "default"
     # Devices of the mirrored strategy. Default: all GPUs, or two logical CPU
     # devices.
-    devices: int | None = None
+    devices: Count | None = None
     precision: Literal["float32", "mixed_float16", "mixed_bfloat16"] | None = (
         None
     )
@@ -166,22 +176,22 @@ class PretrainingRecipe:
     # Resume if --run-dir contains an unfinished run of the same recipe.
     resume: bool = True
     # Steps between checkpoints. One is also written after each evaluation.
-    checkpoint_every: int = 1000
+    checkpoint_every: Count = 1000
     # Number of checkpoints to keep, the newest ones.
-    keep_checkpoints: int = 2
+    keep_checkpoints: Count = 2
     # End the run after this number of steps in a row with a loss or gradient
     # that is not finite. Such steps are skipped. With mixed_float16 they are
     # usual, and do not end the run.
-    max_skipped_steps: int = 3
+    max_skipped_steps: Count = 3
     # Make all operations deterministic, so that runs repeat and resume bit for
     # bit. This makes GPUs slower.
     deterministic: bool = False
     # Steps between evaluations; must divide the steps of each stage. Default:
     # up to five evaluations in each stage.
-    evaluate_every: int | None = None
+    evaluate_every: Count | None = None
     # Seed of the initial weights, dropout, data order and training masks. The
     # held-out text and its masks are the same for all seeds.
-    seed: int = 0
+    seed: Seed = 0
 
     def skipped_weights(self) -> str | None:
         """Returns the pattern of weights that "+Init" leaves out."""

@@ -2,38 +2,15 @@
 
 from keras_pkm.layers import ProductKeyMemory
 from keras_pkm.layers.memory_layers import check_memory_layers
-from training.commands.recipe_checks import check_above_0
-from training.commands.recipe_checks import check_between_0_and_1
-from training.commands.recipe_checks import check_from_0_to_1
-from training.commands.recipe_checks import check_numbers
-from training.commands.recipe_checks import out_of_range
+from training.commands.fields import check_fields
+from training.commands.fields import out_of_range
 from training.pretraining.recipe import PretrainingRecipe
 from training.runs.user_error import UserError
 
 
 def check_recipe(recipe: PretrainingRecipe, replicas: int = 1) -> None:
     """Checks the numbers of a recipe."""
-    check_numbers(
-        recipe,
-        steps=1,
-        plain_steps=0,
-        batch_size=1,
-        accumulate=1,
-        checkpoint_every=1,
-        keep_checkpoints=1,
-        max_skipped_steps=1,
-        vocabulary_size=6,
-        sequence_length=8,
-        num_layers=1,
-        num_heads=1,
-        hidden_dim=1,
-        intermediate_dim=1,
-    )
-    check_from_0_to_1(recipe, "dropout", "warmup_ratio", "weight_decay")
-    check_above_0(recipe, "clip_norm")
-    check_between_0_and_1(
-        recipe, "mask_rate", "learning_rate", "memory_learning_rate"
-    )
+    check_fields(recipe)
     if recipe.hidden_dim % recipe.num_heads:
         rule = f"a divisor of --hidden-dim, {recipe.hidden_dim}"
         raise out_of_range(recipe, "num_heads", rule)

@@ -6,9 +6,12 @@ The command line has one flag for each field; the comment above is its help.
 import dataclasses
 import pathlib
 
-from training.commands.recipe_checks import check_above_0
-from training.commands.recipe_checks import check_between_0_and_1
-from training.commands.recipe_checks import check_numbers
+from training.commands.fields import Count
+from training.commands.fields import Length
+from training.commands.fields import Positive
+from training.commands.fields import Seed
+from training.commands.fields import Share
+from training.commands.fields import check_fields
 from training.facts.text_facts import TEMPLATE
 from training.runs.outputs import check_output_directory
 from training.runs.user_error import UserError
@@ -77,40 +80,40 @@ class TeachingRecipe:
     # Update rule of the memory values: Adam, or plain gradient descent (sgd).
     rule: Rule = "adam"
     # Learning rate. Default: depends on --method and --rule.
-    learning_rate: float | None = None
+    learning_rate: Positive | None = None
     # Number of slots of each memory that a batch may change, with --method
     # slots.
-    slots: int = 500
+    slots: Count = 500
     # Text that the model was trained on. It shows which slots are specific to
     # the new material, with --method slots. Default: the run's own training
     # text.
     background: str | None = None
     # Maximum number of steps. Teaching ends earlier if everything is learned.
     # Default: 200 passes over the facts or the text, but at least 1,000 steps.
-    steps: int | None = None
+    steps: Count | None = None
     # Teach this number of facts until they are known, then the next ones, with
     # at most --steps for each group. Default: all facts together, so that later
     # facts do not overwrite earlier ones.
-    group_size: int | None = None
+    group_size: Count | None = None
     # The wording of a fact.
     template: str = TEMPLATE
     # A text counts as learned once its perplexity has fallen to this share of
     # what it was.
-    fall: float = 0.5
+    fall: Share = 0.5
 
     # --- Text ---
 
     # Number of tokens of an input. Default: the maximum that the model takes,
     # up to 512.
-    sequence_length: int | None = None
+    sequence_length: Length | None = None
     # Share of the tokens that a masked language model predicts.
-    mask_rate: float = 0.15
+    mask_rate: Share = 0.15
     # Number of facts, or of sequences of text, in a batch.
-    batch_size: int = 32
+    batch_size: Count = 32
     # Directory of prepared tfds data. With it nothing is downloaded.
     data_dir: str | None = None
     # Seed of the order and the masks.
-    seed: int = 0
+    seed: Seed = 0
 
     def rate(self, method: Method) -> float:
         """Returns the learning rate of a method."""
@@ -122,16 +125,7 @@ class TeachingRecipe:
 
     def check(self) -> None:
         """Checks the flags."""
-        check_numbers(
-            self,
-            slots=1,
-            steps=1,
-            group_size=1,
-            sequence_length=8,
-            batch_size=1,
-        )
-        check_above_0(self, "learning_rate")
-        check_between_0_and_1(self, "mask_rate", "fall")
+        check_fields(self)
         given = [name for name in _SOURCES if getattr(self, name) is not None]
         if len(given) != 1:
             received = " and ".join(f"--{name}" for name in given) or "none"

@@ -6,12 +6,27 @@ The command line has one flag for each field; the comment above is its help.
 import dataclasses
 import os
 import pathlib
+from typing import Annotated
 from typing import Literal
 
-from training.commands.recipe_checks import check_between_0_and_1
-from training.commands.recipe_checks import check_numbers
-from training.commands.recipe_checks import out_of_range
+from training.commands.fields import DISTINCT
+from training.commands.fields import Count
+from training.commands.fields import Positives
+from training.commands.fields import Share
+from training.commands.fields import check_fields
 from training.runs.user_error import UserError
+
+MethodName = Literal[
+    "all",
+    "replay",
+    "ffn",
+    "head",
+    "lora",
+    "values-adam",
+    "values-sgd",
+    "slots-adam",
+    "slots-sgd",
+]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,20 +51,7 @@ class ForgettingRecipe:
     # facts in each batch (replay), the feed-forward networks (ffn), only the
     # head (head), LoRA (lora), all values that a batch reads (values-...), or
     # the values that matter most to a batch (slots-...).
-    methods: tuple[
-        Literal[
-            "all",
-            "replay",
-            "ffn",
-            "head",
-            "lora",
-            "values-adam",
-            "values-sgd",
-            "slots-adam",
-            "slots-sgd",
-        ],
-        ...,
-    ] = (
+    methods: Annotated[tuple[MethodName, ...], DISTINCT] = (
         *("all", "replay", "ffn", "head", "lora"),
         *("values-adam", "values-sgd", "slots-adam", "slots-sgd"),
     )
@@ -57,15 +59,15 @@ class ForgettingRecipe:
     # --- Random facts ---
 
     # Number of random facts that the model learns first.
-    old_facts: int = 10_000
+    old_facts: Count = 10_000
     # Number of random facts that it is then taught.
-    new_facts: int = 500
+    new_facts: Count = 500
     # Number of facts that are taught together.
-    group_size: int = 50
+    group_size: Count = 50
     # Number of passes over the old facts when they are first learned.
-    epochs: int = 40
+    epochs: Count = 40
     # Number of seeds of facts and initial weights. It can be raised later.
-    seeds: int = 1
+    seeds: Count = 1
 
     # --- A run instead ---
 
@@ -80,29 +82,29 @@ class ForgettingRecipe:
     background: str | None = None
     # The text counts as learned once its perplexity has fallen to this share of
     # what it was.
-    fall: float = 0.5
+    fall: Share = 0.5
     # Number of sequences in a batch.
-    batch_size: int = 32
+    batch_size: Count = 32
 
     # --- Teaching ---
 
     # Maximum number of steps on a group of facts, or on the text.
-    steps: int = 20
+    steps: Count = 20
     # Learning rates to try for methods that train weights, with Adam.
-    learning_rates: tuple[float, ...] = (1e-4, 3e-4, 1e-3, 3e-3, 1e-2)
+    learning_rates: Positives = (1e-4, 3e-4, 1e-3, 3e-3, 1e-2)
     # Learning rates to try for memory values with Adam.
-    memory_learning_rates: tuple[float, ...] = (3e-3, 1e-2, 3e-2, 1e-1)
+    memory_learning_rates: Positives = (3e-3, 1e-2, 3e-2, 1e-1)
     # Learning rates to try for memory values with gradient descent.
-    memory_sgd_rates: tuple[float, ...] = (10.0, 20.0, 50.0, 100.0, 200.0)
+    memory_sgd_rates: Positives = (10.0, 20.0, 50.0, 100.0, 200.0)
     # Number of slots of each memory that a batch may change, for the methods
     # slots-adam and slots-sgd.
-    slots: int = 1000
+    slots: Count = 1000
 
     # --- Machine ---
 
     # Number of models to teach in parallel. Default: two, if there are two
     # cores.
-    processes: int | None = None
+    processes: Count | None = None
 
     @property
     def at_once(self) -> int:
@@ -111,28 +113,7 @@ class ForgettingRecipe:
 
     def check(self) -> None:
         """Checks the numbers."""
-        check_numbers(
-            self,
-            old_facts=1,
-            new_facts=1,
-            group_size=1,
-            epochs=1,
-            seeds=1,
-            steps=1,
-            slots=1,
-            batch_size=1,
-            processes=1,
-        )
-        check_between_0_and_1(self, "fall")
-        for name in (
-            *("methods", "learning_rates"),
-            *("memory_learning_rates", "memory_sgd_rates"),
-        ):
-            found = getattr(self, name)
-            if not found or len(set(found)) < len(found):
-                raise out_of_range(self, name, "at least one, each only once")
-            if name != "methods" and min(found) <= 0:
-                raise out_of_range(self, name, "above 0")
+        check_fields(self)
         of_a_run = (self.model, self.text, self.keep)
         if any(of_a_run) and not all(of_a_run):
             raise UserError(

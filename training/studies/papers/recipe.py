@@ -5,8 +5,9 @@ import os
 import pathlib
 from typing import Literal
 
-from training.commands.recipe_checks import check_numbers
-from training.commands.recipe_checks import out_of_range
+from training.commands.fields import Count
+from training.commands.fields import check_fields
+from training.commands.fields import out_of_range
 from training.runs.user_error import UserError
 from training.studies.papers.papers import PAPERS
 from training.studies.papers.papers import Candidate
@@ -52,9 +53,9 @@ class ReproductionRecipe:
     # Text of another kind, on which the models are measured, too.
     out_of_domain: str | None = None
     # Steps of each stage. Default: those of the scale.
-    steps: int | None = None
+    steps: Count | None = None
     # Number of seeds to train models with. It can be raised later.
-    seeds: int = 1
+    seeds: Count = 1
     # Models to train with all of the seeds, by their letters; the others are
     # trained with the first seed only. Default: all models.
     repeat: tuple[Literal["a", "b", "c", "d", "e", "f", "g"], ...] | None = None
@@ -70,12 +71,12 @@ class ReproductionRecipe:
         | None
     ) = None
     # Number of seeds to fine-tune each model with.
-    fine_tuning_seeds: int = 1
+    fine_tuning_seeds: Count = 1
     # Directory of prepared tfds data. With it nothing is downloaded.
     data_dir: str | None = None
     # Commands to run at the same time. Default: two at laptop scale, if there
     # are two cores, and one at the paper's, which uses all GPUs.
-    processes: int | None = None
+    processes: Count | None = None
 
     @property
     def at_once(self) -> int:
@@ -101,7 +102,7 @@ class ReproductionRecipe:
 
     def check(self) -> None:
         """Checks that the flags suit each other."""
-        check_numbers(self, seeds=1, fine_tuning_seeds=1, steps=1, processes=1)
+        check_fields(self)
         scales = self.compared.scales
         if self.scale not in scales:
             listed = " or ".join(scales)

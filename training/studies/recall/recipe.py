@@ -7,18 +7,44 @@ import argparse
 import dataclasses
 import os
 import pathlib
+from typing import Annotated
 from typing import Any
 from typing import Literal
 
 import tyro
+from pydantic import Field
 
-from training.commands.recipe_checks import check_above_0
-from training.commands.recipe_checks import check_from_0_to_1
-from training.commands.recipe_checks import check_numbers
-from training.commands.recipe_checks import out_of_range
+from training.commands.fields import DISTINCT
+from training.commands.fields import Count
+from training.commands.fields import Counts
+from training.commands.fields import NotNegatives
+from training.commands.fields import Positive
+from training.commands.fields import Rate
+from training.commands.fields import check_fields
+from training.commands.fields import out_of_range
 from training.facts.fact_batches import Facts
 from training.facts.open_facts import open_facts
 from training.runs.user_error import UserError
+
+CandidateName = Literal[
+    "plain",
+    "wide-time",
+    "wide-parameters",
+    "pkm",
+    "resm",
+    "init-resm",
+    "gate",
+    "half-layer",
+    "two-tables",
+    "shared-table",
+    "row-moments",
+    "row-steps",
+    "row-moments-steps",
+    "key-dropout",
+    "head-dropout",
+    "pkm-key-dropout",
+    "pkm-head-dropout",
+]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,11 +76,11 @@ class RecallRecipe:
     # value.
     facts: str = "48000"
     # Number of different values of random facts.
-    values: int = 1024
+    values: Annotated[Count, Field(ge=2)] = 1024
     # Number of relations of each subject of random facts.
-    relations: int = 4
+    relations: Count = 4
     # Size of the vocabulary that is trained for facts that are text.
-    vocabulary_size: int = 2000
+    vocabulary_size: Count = 2000
 
     # --- Candidates ---
 
@@ -66,73 +92,56 @@ class RecallRecipe:
     # time of resm; wide-parameters is widened to the parameters of resm;
     # init-resm trains without memory for the first half of the time. The
     # others are resm, or pkm, with an option of its memory or its optimizer.
-    candidates: tuple[
-        Literal[
-            "plain",
-            "wide-time",
-            "wide-parameters",
-            "pkm",
-            "resm",
-            "init-resm",
-            "gate",
-            "half-layer",
-            "two-tables",
-            "shared-table",
-            "row-moments",
-            "row-steps",
-            "row-moments-steps",
-            "key-dropout",
-            "head-dropout",
-            "pkm-key-dropout",
-            "pkm-head-dropout",
-        ],
-        ...,
-    ] = ("plain", "wide-time", "resm")
+    candidates: Annotated[tuple[CandidateName, ...], DISTINCT] = (
+        "plain",
+        "wide-time",
+        "resm",
+    )
     # Number of encoder layers.
-    num_layers: int = 2
+    num_layers: Count = 2
     # Width of the encoder layers.
-    hidden_dim: int = 64
+    hidden_dim: Count = 64
     # Number of attention heads.
-    num_heads: int = 4
+    num_heads: Count = 4
     # Width of the feed-forward networks, unless they are widened.
-    intermediate_dim: int = 256
+    intermediate_dim: Count = 256
     # Layers with a memory, counted from 1.
-    memory_layers: tuple[int, ...] = (1,)
+    memory_layers: Counts = (1,)
     # Number of sub-keys for each half of a query. The number of slots is its
     # square.
-    num_sub_keys: int = 256
+    num_sub_keys: Count = 256
     # Number of heads of a memory.
-    memory_heads: int = 2
+    memory_heads: Count = 2
     # Number of slots that each head reads for a token.
-    memory_top_k: int = 8
+    memory_top_k: Count = 8
     # Width of a head's query.
-    memory_key_dim: int = 64
+    memory_key_dim: Count = 64
 
     # --- Training ---
 
     # Training time of each candidate. Step times are measured first, in turn,
     # to convert it into a number of steps.
-    seconds: float = 150.0
+    seconds: Positive = 150.0
     # Number of steps of each candidate, instead of --seconds.
-    steps: int | None = None
+    steps: Count | None = None
     # Number of facts in a batch.
-    batch_size: int = 512
+    batch_size: Count = 512
     # Peak learning rates of everything but the memory values. If there are
     # several, each candidate uses the one with which it knows most; the choice
     # is made with a separate seed.
-    learning_rates: tuple[float, ...] = (2e-3,)
+    learning_rates: NotNegatives = (2e-3,)
     # Learning rates of the memory values, chosen in the same way.
-    memory_learning_rates: tuple[float, ...] = (3e-2,)
+    memory_learning_rates: NotNegatives = (3e-2,)
     # Schedule of the memory values' learning rate: constant, or linear like the
     # other rate.
     memory_schedule: Literal["constant", "linear"] = "linear"
     # Share of the steps during which the learning rates rise; after that they
     # fall to zero.
-    warmup_ratio: float = 0.05
+    warmup_ratio: Rate = 0.05
     # Maximum norm of all gradients together.
-    clip_norm: float | None = 1.0
+    clip_norm: Positive | None = 1.0
     # Number of seeds to train each candidate with. It can be raised later.
-    seeds: int = 1
+    seeds: Count = 1
 
     # --- Sweeps ---
 
@@ -140,15 +149,15 @@ class RecallRecipe:
     # learns, and resm with each of --sweep-sub-keys, by bisection.
     sweep: Literal["none", "facts"] = "none"
     # Numbers of random facts in the sweep.
-    sweep_facts: tuple[int, ...] = (7_500, 15_000, 30_000, 60_000, 120_000)
+    sweep_facts: Counts = (7_500, 15_000, 30_000, 60_000, 120_000)
     # Numbers of sub-keys of resm in the sweep.
-    sweep_sub_keys: tuple[int, ...] = (64, 128, 256, 512)
+    sweep_sub_keys: Counts = (64, 128, 256, 512)
 
     # --- Machine ---
 
     # Number of models to train in parallel. Default: two, if there are two
     # cores. --seconds refers to a model that trains alone.
-    processes: int | None = None
+    processes: Count | None = None
 
     @property
     def at_once(self) -> int:
@@ -183,28 +192,7 @@ class RecallRecipe:
 
     def check(self) -> None:
         """Checks the numbers."""
-        check_numbers(
-            self,
-            values=2,
-            relations=1,
-            steps=1,
-            batch_size=1,
-            seeds=1,
-            processes=1,
-            intermediate_dim=1,
-        )
-        check_above_0(self, "seconds", "clip_norm")
-        check_from_0_to_1(self, "warmup_ratio")
-        for name in (
-            *("candidates", "learning_rates", "memory_learning_rates"),
-            *("sweep_facts", "sweep_sub_keys", "memory_layers"),
-        ):
-            found = getattr(self, name)
-            if not found or len(set(found)) < len(found):
-                raise out_of_range(self, name, "at least one, each only once")
-        for name in ("learning_rates", "memory_learning_rates"):
-            if min(getattr(self, name)) < 0:
-                raise out_of_range(self, name, "at least 0")
+        check_fields(self)
         if self.objective == "causal" and any(
             key.startswith("pkm") for key in self.candidates
         ):
