@@ -14,7 +14,7 @@ from keras_pkm.probing.served_model import ServedModel
 from training.analysis.recipe import AnalysisRecipe
 from training.batches.labelled import dev_batches
 from training.batches.labelled import encode_texts
-from training.loading.encoder_families import Family
+from training.loading.families import EncoderFamily
 from training.loading.pretrained_model import PretrainedModel
 from training.loading.pretrained_model import load_pretrained
 from training.measuring.class_reads import compare_classes
@@ -82,7 +82,7 @@ def read_served_model(recipe: AnalysisRecipe, corpus: Corpus) -> TextReads:
 def masked_batches(
     recipe: AnalysisRecipe,
     backbone: keras_hub.models.Backbone,
-    family: Family,
+    family: EncoderFamily,
     tokenizer: keras_hub.tokenizers.Tokenizer,
     corpus: Corpus,
 ) -> Iterator[tf.data.Dataset]:

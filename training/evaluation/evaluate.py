@@ -8,7 +8,7 @@ from tqdm import tqdm
 from training.batches.objectives import MaskedTokens
 from training.batches.one_by_one import one_by_one
 from training.evaluation.recipe import EvaluationRecipe
-from training.loading.encoder_families import Family
+from training.loading.families import EncoderFamily
 from training.loading.pretrained_model import load_language_model
 from training.measuring.ablation import ablated_memory
 from training.measuring.perplexity import LanguageModelEvaluator
@@ -24,7 +24,7 @@ def evaluate(recipe: EvaluationRecipe) -> dict:
     corpus = open_corpus(recipe.text, recipe.data_dir)
     corpus.check()
     task, family, tokenizer = load_language_model(recipe.model)
-    if recipe.pseudo and not isinstance(family, Family):
+    if recipe.pseudo and not isinstance(family, EncoderFamily):
         raise UserError(
             "--pseudo masks tokens, which a causal model cannot read, received "
             f"--model {recipe.model}: leave the flag out"

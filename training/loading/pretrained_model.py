@@ -14,10 +14,10 @@ from keras_pkm.converters.hugging_face_files import read_config
 from keras_pkm.converters.hugging_face_hub import local_directory
 from keras_pkm.converters.hugging_face_tokenizers import read_tokenizer
 from keras_pkm.files.presets import load_preset_tokenizer
-from training.loading.decoder_families import DECODERS
-from training.loading.decoder_families import DecoderFamily
-from training.loading.encoder_families import FAMILIES
-from training.loading.encoder_families import Family
+from training.loading.families import DECODERS
+from training.loading.families import ENCODERS
+from training.loading.families import DecoderFamily
+from training.loading.families import EncoderFamily
 from training.loading.families import decoder_family_of
 from training.loading.families import family_of
 from training.runs.files import check_unchanged
@@ -34,7 +34,7 @@ class PretrainedModel:
     # The name that the user gave.
     name: str
     # The classes of its family.
-    family: Family
+    family: EncoderFamily
     # A backbone of `keras_pkm.models`, with memory or without.
     backbone: keras_hub.models.Backbone
     # The tokenizer that it was trained with.
@@ -70,7 +70,9 @@ def load_masked_lm(
     flag: str = "--model",
     kept: tuple[str, ...] = MODELS,
     fresh_head: bool = False,
-) -> tuple[keras_hub.models.MaskedLM, Family, keras_hub.tokenizers.Tokenizer]:
+) -> tuple[
+    keras_hub.models.MaskedLM, EncoderFamily, keras_hub.tokenizers.Tokenizer
+]:
     """Loads a masked-LM task, to measure it or to train it further."""
     preset, config = _open(name, flag, kept)
     try:
@@ -106,7 +108,7 @@ def load_language_model(
     fresh_head: bool = False,
 ) -> tuple[
     keras_hub.models.Task,
-    Family | DecoderFamily,
+    EncoderFamily | DecoderFamily,
     keras_hub.tokenizers.Tokenizer,
 ]:
     """Loads a causal or a masked language model."""
@@ -192,8 +194,8 @@ def _read_config(preset: str | pathlib.Path, flag: str = "--model") -> dict:
     return config
 
 
-def _family_of_hugging_face(config: dict) -> Family:
-    kinds = {family.name: family for family in FAMILIES}
+def _family_of_hugging_face(config: dict) -> EncoderFamily:
+    kinds = {family.name: family for family in ENCODERS}
     if config["model_type"] not in kinds:
         raise ValueError(
             f"its config.json has model_type '{config['model_type']}', but "
@@ -202,10 +204,10 @@ def _family_of_hugging_face(config: dict) -> Family:
     return kinds[config["model_type"]]
 
 
-def _known_family_of(backbone: keras_hub.models.Backbone) -> Family:
+def _known_family_of(backbone: keras_hub.models.Backbone) -> EncoderFamily:
     family = family_of(backbone)
     if family is None:
-        known = ", ".join(family.title for family in FAMILIES)
+        known = ", ".join(family.title for family in ENCODERS)
         raise ValueError(
             f"it is a {type(backbone).__name__}, but only {known} are known"
         )

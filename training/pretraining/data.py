@@ -13,8 +13,8 @@ from keras_pkm.files.checksums import seal_directory
 from keras_pkm.files.presets import save_tokenizer
 from keras_pkm.text.special_tokens import unknown_ids
 from training.batches.objectives import Objective
-from training.loading.decoder_families import DecoderFamily
-from training.loading.encoder_families import Family
+from training.loading.families import DecoderFamily
+from training.loading.families import EncoderFamily
 from training.loading.families import family_named
 from training.loading.pretrained_model import load_tokenizer
 from training.measuring.unigram import count_tokens
@@ -98,7 +98,7 @@ class PretrainingData:
     """Everything that a run reads, tokenized and packed."""
 
     recipe: PretrainingRecipe
-    family: Family | DecoderFamily
+    family: EncoderFamily | DecoderFamily
     tokenizer: keras_hub.tokenizers.Tokenizer
     objective: Objective
     train: np.ndarray

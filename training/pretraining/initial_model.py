@@ -7,8 +7,8 @@ import keras_hub
 from keras_pkm.layers import ProductKeyMemory
 from keras_pkm.layers.memories import memories
 from training.commands.fields import out_of_range
-from training.loading.decoder_families import DecoderFamily
-from training.loading.encoder_families import Family
+from training.loading.families import DecoderFamily
+from training.loading.families import EncoderFamily
 from training.loading.pretrained_model import load_language_model
 from training.pretraining.recipe import PretrainingRecipe
 from training.runs.user_error import UserError
@@ -21,7 +21,7 @@ class InitialModel:
     """A language model, plain or with memory, and its tokenizer."""
 
     task: keras_hub.models.Task
-    family: Family | DecoderFamily
+    family: EncoderFamily | DecoderFamily
     tokenizer: keras_hub.tokenizers.Tokenizer
 
     @property

@@ -8,8 +8,8 @@ import keras
 import keras_hub
 
 from keras_pkm.teaching.slot_importance import SlotImportance
-from training.loading.decoder_families import DecoderFamily
-from training.loading.encoder_families import Family
+from training.loading.families import DecoderFamily
+from training.loading.families import EncoderFamily
 from training.measuring.slot_background import count_background
 from training.measuring.text_batches import PackedText
 from training.measuring.text_batches import pack_text
@@ -42,7 +42,7 @@ def check_background(model: str, background: str | None) -> None:
 def find_importance(
     model: str,
     task: keras.Model,
-    family: Family | DecoderFamily,
+    family: EncoderFamily | DecoderFamily,
     tokenizer: keras_hub.tokenizers.Tokenizer,
     *,
     background: str | None,
@@ -91,7 +91,7 @@ def choose_method(importance: SlotImportance, slots: int) -> Method:
 def _open_text(
     run: RunDirectory,
     task: keras.Model,
-    family: Family | DecoderFamily,
+    family: EncoderFamily | DecoderFamily,
     tokenizer: keras_hub.tokenizers.Tokenizer,
     background: str | None,
     data_dir: str | None,

@@ -9,8 +9,8 @@ import keras_hub
 
 from training.facts.fact_file import read_fact_file
 from training.facts.text_facts import TextFacts
-from training.loading.decoder_families import DecoderFamily
-from training.loading.encoder_families import Family
+from training.loading.families import DecoderFamily
+from training.loading.families import EncoderFamily
 from training.measuring.text_batches import input_length
 from training.measuring.text_batches import pack_text
 from training.teaching.material import FactMaterial
@@ -25,7 +25,7 @@ _FACTS = ".tsv"
 @contextlib.contextmanager
 def open_material(
     recipe: TeachingRecipe,
-    family: Family | DecoderFamily,
+    family: EncoderFamily | DecoderFamily,
     tokenizer: keras_hub.tokenizers.Tokenizer,
     longest: int,
 ) -> Iterator[tuple[Material, Material | None]]:

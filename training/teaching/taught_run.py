@@ -12,8 +12,8 @@ from keras_pkm.teaching.memory_patch import MemoryPatch
 from keras_pkm.teaching.memory_teacher import MemoryTeacher
 from keras_pkm.teaching.slot_importance import SlotImportance
 from keras_pkm.teaching.teaching_step import NothingLearnedError
-from training.loading.decoder_families import DecoderFamily
-from training.loading.encoder_families import Family
+from training.loading.families import DecoderFamily
+from training.loading.families import EncoderFamily
 from training.loading.pretrained_model import load_language_model
 from training.runs.outputs import writing_results
 from training.runs.run_directory import RunDirectory
@@ -56,7 +56,7 @@ def make_taught_run(recipe: TeachingRecipe) -> str:
 def _teach(
     recipe: TeachingRecipe,
     task: keras_hub.models.Task,
-    family: Family | DecoderFamily,
+    family: EncoderFamily | DecoderFamily,
     tokenizer: keras_hub.tokenizers.Tokenizer,
 ) -> TaughtModel:
     method = recipe.method or "slots"
