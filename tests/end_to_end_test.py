@@ -12,6 +12,8 @@ from export import saved_model
 from training import finetune
 from training.loading.pretrained_model import load_pretrained
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def served(tiny_run, tmp_path_factory):

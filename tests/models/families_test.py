@@ -19,7 +19,10 @@ from tests.models.tiny import SIZES
 from tests.models.tiny import masked_batch
 from tests.models.tiny import tiny_backbone
 
-families = pytest.mark.parametrize("family", ["Bert", "DistilBert", "Roberta"])
+families = pytest.mark.parametrize(
+    "family",
+    ["Bert", pytest.param("DistilBert", marks=pytest.mark.slow), "Roberta"],
+)
 
 
 def ours(family, kind="Backbone"):

@@ -93,7 +93,7 @@ def trained_alike(one, two, batches, tolerance):
     [
         slow("float32", None, 1, "sparse"),
         slow("float32", None, 0, "dense"),
-        ("mixed_bfloat16", None, 1, "dense"),
+        slow("mixed_bfloat16", None, 1, "dense"),
         slow("mixed_float16", LossScaleOptimizer, 1, "sparse"),
         # `compile` wraps any optimizer in this one under float16.
         ("mixed_float16", keras.optimizers.LossScaleOptimizer, 0, "sparse"),

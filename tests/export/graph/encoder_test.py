@@ -25,8 +25,10 @@ hub = keras_hub.models
         (hub.RobertaBackbone, "resm"),
         (hub.RobertaBackbone, "pkm"),
         (hub.BertBackbone, "ffn"),
-        (hub.BertBackbone, None),
-        (hub.DistilBertBackbone, None),
+        *(
+            pytest.param(cls, None, marks=pytest.mark.slow)
+            for cls in (hub.BertBackbone, hub.DistilBertBackbone)
+        ),
         (hub.RobertaBackbone, None),
     ],
 )

@@ -63,7 +63,7 @@ OLD_CHARACTERS = strategies.characters(max_codepoint=0x5FF)
 
 
 @pytest.mark.parametrize("number", range(len(TOKENIZERS)))
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=30)
 @given(texts=strategies.lists(strategies.text(max_size=30), max_size=5))
 @example(["Ann's  NAÏVE café, 1999!", "", "Straße in 日本語\u200b?"])
 @example(["e\u0301e\u0301 The\u0327", "\x00 \ufeff", "ﬁ ½ ς"])
@@ -79,7 +79,7 @@ def test_ids_are_those_of_keras_hub(number, texts):
 
 
 @pytest.mark.parametrize("number", range(len(EXACT)))
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=30)
 @given(
     texts=strategies.lists(
         strategies.text(OLD_CHARACTERS, max_size=30), max_size=5
