@@ -10,6 +10,7 @@ from keras_pkm.models import memories
 from keras_pkm.models import tables
 from training.facts.random_facts import RandomFacts
 from training.runs.files import write_json
+from training.runs.user_error import UserError
 from training.studies.recall import step_times
 from training.studies.recall import study as recall
 from training.studies.recall.candidates import CANDIDATES
@@ -323,3 +324,12 @@ def test_tables():
     ]
     _, rows = tables["Larger and larger tables"]
     assert rows[1] == ["65,536 slots", "30.0", "20.0", "-"]
+
+
+def test_a_comparison_of_an_earlier_version_is_refused(tmp_path):
+    stored = {"out": str(tmp_path), "contenders": ["plain"]}
+    write_json(tmp_path / "recall.json", stored)
+    study = RecallStudy(parse_recipe(["--out", str(tmp_path)]))
+    with pytest.raises(UserError, match="has contenders: use the version"):
+        with study.hold():
+            pass
