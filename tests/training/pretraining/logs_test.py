@@ -63,7 +63,7 @@ def test_a_run_of_a_later_version(tmp_path):
     path = tmp_path / "run" / "recipe.json"
     recipe = {**json.loads(path.read_text()), "half_life": 3}
     path.write_text(json.dumps(recipe))
-    with pytest.raises(UserError, match="run' has half_life: update"):
+    with pytest.raises(UserError, match="run' has half_life: use the"):
         read_curves_of_runs([run])
 
 

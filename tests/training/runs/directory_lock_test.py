@@ -14,7 +14,7 @@ from training.runs.directory_lock import LOCK
 from training.runs.directory_lock import locked_directory
 from training.runs.user_error import UserError
 
-ROOT = pathlib.Path(__file__).parents[2]
+ROOT = pathlib.Path(__file__).parents[3]
 # Says so once it has the lock, and keeps it until it is killed.
 HOLDER = """
 import pathlib, sys, time
