@@ -14,6 +14,10 @@ from tests.backends.stepping import run
 from tests.contracts import fixed_rng
 from tests.contracts import to_numpy
 
+# On TensorFlow, `tests/layers` tries the same.
+pytestmark = (
+    [pytest.mark.slow] if keras.backend.backend() == "tensorflow" else []
+)
 DIM = 10
 CASES = {
     "batch": {},

@@ -13,6 +13,8 @@ from tests.models.tiny import features
 from tests.models.tiny import tiny_classifier
 
 BACKEND = keras.backend.backend()
+# On TensorFlow, `tests/trainers` tries the same, and more.
+pytestmark = [pytest.mark.slow] if BACKEND == "tensorflow" else []
 
 
 def fit(model, x, y, **kwargs):

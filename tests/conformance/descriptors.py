@@ -7,6 +7,7 @@ from collections.abc import Callable
 import keras
 import keras_hub
 import numpy as np
+import pytest
 import tensorflow as tf
 
 import keras_pkm
@@ -188,6 +189,11 @@ def _model_table():
 MODELS = _model_table()
 TASKS = [name for name in MODELS if "Backbone" not in name]
 IN_DEPTH = [*LAYERS, *(name for name in MODELS if MODELS[name].in_depth)]
+#: All layers and models; those that are not in depth are slow.
+EVERYTHING = [
+    name if name in IN_DEPTH else pytest.param(name, marks=pytest.mark.slow)
+    for name in (*LAYERS, *MODELS)
+]
 
 
 def randomize(layer):

@@ -5,16 +5,15 @@ import pytest
 
 from tests.conformance.comparing import check_learned
 from tests.conformance.comparing import check_same_end
+from tests.conformance.descriptors import EVERYTHING
 from tests.conformance.descriptors import IN_DEPTH
-from tests.conformance.descriptors import LAYERS
-from tests.conformance.descriptors import MODELS
 from tests.conformance.training import train
 from tests.conformance.training import trained
 
 in_depth = pytest.mark.parametrize("name", IN_DEPTH)
 
 
-@pytest.mark.parametrize("name", [*LAYERS, *MODELS])
+@pytest.mark.parametrize("name", EVERYTHING)
 def test_fit(name):
     """A layer within a small model, which has a dense layer on each side."""
     check_learned(trained(name))

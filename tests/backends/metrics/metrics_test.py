@@ -16,6 +16,8 @@ from keras_pkm.metrics.exact_sums import FloatSums
 from keras_pkm.metrics.numbers import result_numbers
 
 BACKEND = keras.backend.backend()
+# On TensorFlow, `tests/metrics` tries the same, and more.
+pytestmark = [pytest.mark.slow] if BACKEND == "tensorflow" else []
 WAYS = {
     "tensorflow": ["eager", "graph", "xla"],
     "jax": ["eager", "jit"],
