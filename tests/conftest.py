@@ -17,7 +17,6 @@ if keras.backend.backend() == "tensorflow":
 # of them at the end. Those in the first lines are long because of slow tests.
 _LONGEST = (
     "training/resume_test.py",
-    "training/fuzz_test.py",
     "training/pretrain_causal_test.py",
     "training/studies/papers/to_the_end_test.py",
     "docs/shell_test.py",
