@@ -1,6 +1,5 @@
 """Matthews correlation of predicted and true classes."""
 
-import math
 from typing import Any
 
 import keras
@@ -101,12 +100,13 @@ class MatthewsCorrelation(keras.metrics.Metric):
         predicted = self._predicted_classes(ops.convert_to_tensor(y_pred))
         _check_lengths(y_true=true, y_pred=predicted)
         weights = _weights(sample_weight, true)
-        # Wrong values that could not raise; nothing may drop them.
+        # Wrong values that could not raise; nothing may drop them. (A constant
+        # NaN would stop every graph under `enable_check_numerics`.)
         is_wrong = (true < 0) | (predicted < 0)
         cells = true * self.num_classes + predicted
+        signs = ops.cast(ops.where(is_wrong, -1, 1), weights.dtype)
         self._confusion.add(
-            ops.where(is_wrong, 0, cells),
-            ops.where(is_wrong, math.nan, weights),
+            ops.where(is_wrong, 0, cells), weights * ops.sqrt(signs)
         )
 
     def _predicted_classes(self, y_pred: Tensor) -> Tensor:

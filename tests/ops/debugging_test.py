@@ -8,6 +8,10 @@ import pytest
 import tensorflow as tf
 
 from keras_pkm.layers import ProductKeyMemory
+from keras_pkm.metrics import ClassMemoryUsage
+from keras_pkm.metrics import MatthewsCorrelation
+from keras_pkm.metrics import MemoryStaleness
+from keras_pkm.metrics import MemoryUsage
 from keras_pkm.ops import embedding_bag
 from keras_pkm.optimizers import PKMAdam
 from tests.contracts import assert_close
@@ -61,6 +65,25 @@ def train(model):
     x, y = rng.normal(size=(2, 12, 8)).astype("float32")
     model.fit(x, y, batch_size=6, verbose=0, shuffle=False)
     return model.get_weights()
+
+
+@pytest.mark.parametrize("switch", [check_numerics], indirect=True)
+def test_metrics_in_a_graph_are_unchanged(switch):
+    switch()
+    labels, scores = [0, 1, 1, 0], [[2.0, 1], [1, 2], [2, 1], [2, 1]]
+    slots = [[[0, 1]], [[2, 1]], [[3, 3]], [[0, 2]]]
+    weights = [[[0.5, 0.5]]] * 4
+    for metric, arguments in (
+        (MatthewsCorrelation(2), (labels, scores, [1.0, 2, 1, 1])),
+        (MemoryUsage(4), (slots, weights)),
+        (ClassMemoryUsage(4), (slots, weights, labels)),
+        (MemoryStaleness(4), ([2, 0, 1, 1], 3)),
+    ):
+        other = type(metric).from_config(metric.get_config())
+        other.update_state(*map(tf.constant, arguments))
+        update = tf.function(metric.update_state, autograph=False)
+        update(*map(tf.constant, arguments))
+        tf.nest.map_structure(assert_close, metric.result(), other.result())
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from training.runs.user_error import UserError
 
 # The largest integer for TensorFlow's int32.
 _LARGEST_INT = 2**31 - 1
+# Far from the end of float32.
 _FINITE: dict[str, Any] = {"lt": 1e38, "allow_inf_nan": False}
 
 

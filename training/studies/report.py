@@ -49,7 +49,7 @@ def write_report(
             (
                 table.title,
                 [
-                    page.note(table.explanation),
+                    *map(page.note, filter(None, [table.explanation])),
                     page.table(table.header, table.rows),
                 ],
             )
