@@ -243,7 +243,7 @@ def main(
     matrix: int = 8192,
     rounds: int = 7,
     steps: int = 10,
-    output: pathlib.Path = pathlib.Path("runs/benchmarks"),
+    out: pathlib.Path = pathlib.Path("runs/benchmarks"),
 ) -> None:
     """Times a memory and BERT-BASE on whatever device Keras' backend has.
 
@@ -258,7 +258,7 @@ def main(
         rounds: Number of rounds. A round times everything that is compared
             once.
         steps: Number of train steps in a round.
-        output: Directory for accelerator-BACKEND-*.md and .json.
+        out: Directory for accelerator-BACKEND-*.md and .json.
     """
     keras.config.set_dtype_policy(precision)
     name = f"accelerator-{keras.backend.backend()}"
@@ -267,33 +267,33 @@ def main(
         "copy GB/s": f"{limits['bytes/s'] / 1e9:,.0f}",
         "product TFLOP/s": f"{limits['FLOP/s'] / 1e12:,.1f}",
     }
-    report(f"{name}-device", [device], output)
+    report(f"{name}-device", [device], out)
     of_memory = (
         [time_layer(memory, count, rounds, limits["bytes/s"])]
         for count in tokens
     )
-    _collect(f"{name}-memory", of_memory, len(tokens), output)
+    _collect(f"{name}-memory", of_memory, len(tokens), out)
     of_bert = (
         rows
         for batch in batches
         for rows in time_bert(base, batch, length, rounds, steps)
     )
-    _collect(f"{name}-bert", of_bert, 2 * len(batches), output)
+    _collect(f"{name}-bert", of_bert, 2 * len(batches), out)
 
 
 def _collect(
     name: str,
     parts: Iterator[list[dict[str, Any]]],
     count: int,
-    output: pathlib.Path,
+    out: pathlib.Path,
 ) -> None:
     """Writes rows as they come, so that nothing is lost, and prints them."""
     rows: list[dict[str, Any]] = []
     for part in tqdm(parts, desc=name, total=count, disable=None):
         rows += part
-        write(name, rows, output)
+        write(name, rows, out)
         gc.collect()
-    report(name, rows, output)
+    report(name, rows, out)
 
 
 if __name__ == "__main__":

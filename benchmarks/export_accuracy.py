@@ -2,7 +2,7 @@
 """Measures the accuracy of exported text classifiers on a TSV file of GLUE.
 
     python benchmarks/export_accuracy.py --models served served-int8 \
-        --data GLUE/SST-2/dev.tsv
+        --examples GLUE/SST-2/dev.tsv
 
 calls each model as a client would, which shows the cost of smaller tables.
 """
@@ -35,7 +35,7 @@ class Recipe:
     # Directories that `export/saved_model.py --what classifier` wrote.
     models: tuple[pathlib.Path, ...]
     # TSV file with a header.
-    data: pathlib.Path
+    examples: pathlib.Path
     # Columns of the texts: one, or two for pairs.
     columns: tuple[str, ...] = ("sentence",)
     # Column of the label.
@@ -43,13 +43,13 @@ class Recipe:
     # The values of that column, in the order of the classes.
     values: tuple[str, ...] = ("0", "1")
     # Directory of the table and its JSON.
-    output: pathlib.Path = pathlib.Path("runs/benchmarks")
+    out: pathlib.Path = pathlib.Path("runs/benchmarks")
 
 
 def main():
     """Runs the command."""
     recipe = tyro.cli(Recipe)
-    with open(recipe.data, encoding="utf-8") as file:
+    with open(recipe.examples, encoding="utf-8") as file:
         examples = list(
             csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
         )
@@ -77,7 +77,7 @@ def main():
                 "accuracy %": round(100 * right / len(examples), 2),
             }
         )
-    report("export_accuracy", rows, recipe.output)
+    report("export_accuracy", rows, recipe.out)
 
 
 if __name__ == "__main__":

@@ -39,7 +39,7 @@ class Recipe:
     # Number of tokens of the inputs on which outputs are compared.
     length: int = 128
     # Directory of the table and its JSON.
-    output: pathlib.Path = pathlib.Path("runs/benchmarks")
+    out: pathlib.Path = pathlib.Path("runs/benchmarks")
 
 
 def save_preset(path, sizes, length):
@@ -154,7 +154,7 @@ def main():
                     "change of outputs": f"{change:.2%}",
                 }
             )
-    report("export_size", rows, recipe.output)
+    report("export_size", rows, recipe.out)
 
 
 if __name__ == "__main__":

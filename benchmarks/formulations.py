@@ -197,7 +197,7 @@ def main(
     sizes: MemorySizes = MemorySizes(),
     tokens: int = 2048,
     rounds: int = 11,
-    output: pathlib.Path = pathlib.Path("runs/benchmarks"),
+    out: pathlib.Path = pathlib.Path("runs/benchmarks"),
 ):
     """Times alternative implementations of the parts of a memory layer.
 
@@ -205,7 +205,7 @@ def main(
         sizes: Sizes of the layer.
         tokens: Number of tokens in a batch.
         rounds: Number of rounds. A round times each implementation once.
-        output: Directory for formulations.md and formulations.json.
+        out: Directory for formulations.md and formulations.json.
     """
     table = []
     for part, ways in tqdm(parts(sizes, tokens).items(), disable=None):
@@ -232,8 +232,8 @@ def main(
                     ),
                 }
             )
-        write("formulations", table, output)
-    report("formulations", table, output)
+        write("formulations", table, out)
+    report("formulations", table, out)
 
 
 if __name__ == "__main__":

@@ -49,7 +49,7 @@ def main(
     implementation: Literal["fastest", "portable"] = "fastest",
     models: tuple[Model, ...] = tuple(PAPER),
     rounds: int = 11,
-    output: pathlib.Path = pathlib.Path("runs/benchmarks"),
+    out: pathlib.Path = pathlib.Path("runs/benchmarks"),
 ):
     """Times BERT with and without memories in serving.
 
@@ -63,7 +63,7 @@ def main(
             portable one.
         models: The models to time.
         rounds: Number of rounds. A round times a model and BASE once each.
-        output: Directory for inference.md and inference.json.
+        out: Directory for inference.md and inference.json.
     """
     table = []
     all_models = {
@@ -101,9 +101,9 @@ def main(
                         ),
                     }
                 )
-                write("inference", table, output)
+                write("inference", table, out)
                 progress.update()
-    report("inference", table, output)
+    report("inference", table, out)
 
 
 if __name__ == "__main__":

@@ -104,7 +104,7 @@ def main(
     sizes: MemorySizes = MemorySizes(),
     tokens: tuple[int, ...] = (128, 2048, 4096, 8192),
     rounds: int = 11,
-    output: pathlib.Path = pathlib.Path("runs/benchmarks"),
+    out: pathlib.Path = pathlib.Path("runs/benchmarks"),
 ):
     """Times one product-key memory against other implementations of it.
 
@@ -116,7 +116,7 @@ def main(
         sizes: Sizes of the layer.
         tokens: Batch sizes, in tokens.
         rounds: Number of rounds. A round times both once.
-        output: Directory for layer.md and layer.json.
+        out: Directory for layer.md and layer.json.
     """
     if not TORCH:
         print(
@@ -134,8 +134,8 @@ def main(
         for count, peer in progress:
             progress.set_description(f"{count:,} tokens, {peer[0]}")
             table += compare(sizes, count, peer, rounds)
-            write("layer", table, output)
-    report("layer", table, output)
+            write("layer", table, out)
+    report("layer", table, out)
 
 
 if __name__ == "__main__":

@@ -42,7 +42,7 @@ def main(
     steps: int = 120,
     held_out: int = 192,
     rounds: int = 5,
-    output: pathlib.Path = pathlib.Path("runs/benchmarks"),
+    out: pathlib.Path = pathlib.Path("runs/benchmarks"),
 ):
     """Times training with and without `MemoryUsageMonitor`.
 
@@ -58,7 +58,7 @@ def main(
         steps: Number of train steps between two measurements.
         held_out: Number of sequences that a measurement reads.
         rounds: Number of rounds. A round times both once.
-        output: Directory for monitoring.md and monitoring.json.
+        out: Directory for monitoring.md and monitoring.json.
     """
 
     def timed(steps, rounds):
@@ -90,7 +90,7 @@ def main(
             "% of the train steps": f"{100 * measurement / plain.median:.2f}",
         }
     ]
-    report("monitoring", table, output)
+    report("monitoring", table, out)
 
 
 if __name__ == "__main__":

@@ -79,7 +79,7 @@ def main(
     reference: int = 128,
     tokens: int = 128,
     rounds: int = 11,
-    output: pathlib.Path = pathlib.Path("runs/benchmarks"),
+    out: pathlib.Path = pathlib.Path("runs/benchmarks"),
 ):
     """Times memories with growing numbers of slots.
 
@@ -93,7 +93,7 @@ def main(
         reference: The number of sub-keys that others are compared with.
         tokens: Number of tokens in a batch.
         rounds: Number of rounds. A round times a size and the reference once.
-        output: Directory for scaling.md, scaling.json and scaling.png.
+        out: Directory for scaling.md, scaling.json and scaling.png.
     """
     points = [
         (kind, number)
@@ -119,9 +119,9 @@ def main(
                 "peak MiB": timing.peak_bytes and timing.peak_bytes >> 20,
             }
         )
-        write("scaling", table, output)
-    report("scaling", table, output)
-    plot(table, output / "scaling.png")
+        write("scaling", table, out)
+    report("scaling", table, out)
+    plot(table, out / "scaling.png")
 
 
 if __name__ == "__main__":

@@ -51,7 +51,7 @@ def main(
     length: int = 128,
     precision: str = "float32",
     rounds: int = 7,
-    output: pathlib.Path = pathlib.Path("runs/benchmarks"),
+    out: pathlib.Path = pathlib.Path("runs/benchmarks"),
 ):
     """Times train steps with and without memories, with PKMAdam and Adam.
 
@@ -61,7 +61,7 @@ def main(
         length: Number of tokens of a sequence.
         precision: Dtype policy.
         rounds: Number of rounds. A round times both of a pair once.
-        output: Directory for training.md and training.json.
+        out: Directory for training.md and training.json.
     """
     table = []
     for *pair, paper in tqdm(PAIRS, disable=None):
@@ -93,8 +93,8 @@ def main(
                 "peak MiB": _mib(second.peak_bytes),
             }
         )
-        write("training", table, output)
-    report("training", table, output)
+        write("training", table, out)
+    report("training", table, out)
 
 
 def _mib(size):

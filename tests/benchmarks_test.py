@@ -27,7 +27,7 @@ TORCH = all(
 def run(script, arguments, output, rounds="--rounds 3"):
     """Returns what the script wrote as JSON, and printed."""
     command = [sys.executable, str(ROOT / "benchmarks" / script)]
-    command += f"{arguments} {rounds} --output {output}".split()
+    command += f"{arguments} {rounds} --out {output}".split()
     done = subprocess.run(
         command,
         capture_output=True,
@@ -143,7 +143,7 @@ def test_export_accuracy(tmp_path):
     tf.saved_model.save(module, str(tmp_path / "model"), module.serve)
     data = tmp_path / "dev.tsv"
     data.write_text('sentence\tlabel\nso "good\t1\nbad\t0\nfine\t1\nno\t0\n')
-    arguments = f"--models {tmp_path / 'model'} --data {data}"
+    arguments = f"--models {tmp_path / 'model'} --examples {data}"
     report = run("export_accuracy.py", arguments, tmp_path, rounds="")
     assert report["rows"][0]["accuracy %"] == 75
     assert report["rows"][0]["examples"] == 4

@@ -19,8 +19,8 @@ pytestmark = pytest.mark.slow
 def served(tiny_run, tmp_path_factory):
     """The pretrained model, fine-tuned and exported."""
     root = tmp_path_factory.mktemp("served")
-    args = f"--task sst2 --model {tiny_run.path} --data {tiny_run.glue} "
-    args += f"--run-dir {root / 'tuned'} --epochs 40 --batch-size 16 "
+    args = f"--task sst2 --model {tiny_run.path} --glue {tiny_run.glue} "
+    args += f"--out {root / 'tuned'} --epochs 40 --batch-size 16 "
     args += "--learning-rate 1e-2 --dropout 0"
     assert finetune.main(args.split()) == 0
     args = f"--model {root / 'tuned'} --what classifier --out {root / 'model'}"

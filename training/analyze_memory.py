@@ -1,7 +1,7 @@
 #!/usr/bin/env python
 """Shows how a model uses its memories, as a page with plots and tables.
 
-    python training/analyze_memory.py --model runs/books --data held-out.txt
+    python training/analyze_memory.py --model runs/books --text held-out.txt
 
 writes a directory with `report.html`, which opens offline, the plots as PNG and
 SVG, and `report.json` with every number.

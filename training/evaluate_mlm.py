@@ -34,13 +34,13 @@ def main(args: list[str] | None = None) -> int:
 
 def measure(recipe: EvaluationRecipe) -> None:
     """Measures what the recipe asks for, and prints and writes the figures."""
-    check_output_file(recipe.output, "--output")
+    check_output_file(recipe.out, "--out")
     results = evaluate(recipe)
     print_markdown(format_results(results))
-    if recipe.output is not None:
-        with writing_results(recipe.output):
-            recipe.output.parent.mkdir(parents=True, exist_ok=True)
-            write_json(recipe.output, results)
+    if recipe.out is not None:
+        with writing_results(recipe.out):
+            recipe.out.parent.mkdir(parents=True, exist_ok=True)
+            write_json(recipe.out, results)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 #!/usr/bin/env python
 """Fine-tunes a pretrained model on a GLUE task or SQuAD 1.1.
 
-    python training/finetune.py --task sst2 --model runs/books --data GLUE
+    python training/finetune.py --task sst2 --model runs/books --glue GLUE
 
 fine-tunes the best model of a pretraining run and prints its figures on the dev
 sets, over some seeds, beside the paper's.
@@ -56,7 +56,7 @@ def finetune(recipe: FinetuningRecipe, signals: Signals) -> dict:
         precision=recipe.precision or default_precision(recipe.strategy),
     )
     check_recipe(recipe, pretrained)
-    run_dir: Any = recipe.run_dir  # chosen by now
+    run_dir: Any = recipe.out  # chosen by now
     run = RunDirectory(run_dir)
     with writing_to(run, strategy):
         run.check(recipe)

@@ -52,7 +52,7 @@ def pretrain(recipe: PretrainingRecipe, signals: Signals) -> dict:
     strategy = prepare_devices(recipe)
     initial = load_initial_model(recipe.init_from)
     recipe = complete_recipe(recipe, strategy, initial)
-    run_dir: Any = recipe.run_dir  # chosen by now
+    run_dir: Any = recipe.out  # chosen by now
     run = RunDirectory(run_dir)
     with writing_to(run, strategy):
         if is_chief(strategy):

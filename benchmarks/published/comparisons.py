@@ -49,13 +49,13 @@ COMPARISONS = (
         "paper",
         (
             "python training/reproduce.py --out {out}/comparison "
-            "--corpus wiki.train.tokens --validation wiki.valid.tokens "
+            "--text wiki.train.tokens --validation wiki.valid.tokens "
             "--out-of-domain books.txt --glue GLUE --seeds 3 "
             "--repeat a b c d f",
             *(
                 "python training/analyze_memory.py "
                 f"--model {{out}}/comparison/seed-0/{key} "
-                f"--data wiki.valid.tokens --out {{out}}/analysis-{key}"
+                f"--text wiki.valid.tokens --out {{out}}/analysis-{key}"
                 for key in "cf"
             ),
         ),
@@ -79,7 +79,7 @@ COMPARISONS = (
         "depths",
         (
             "python training/reproduce.py --out {out} --paper lample "
-            "--corpus wiki.train.tokens --validation wiki.valid.tokens",
+            "--text wiki.train.tokens --validation wiki.valid.tokens",
         ),
         (
             Table(

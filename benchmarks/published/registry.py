@@ -25,7 +25,7 @@ _KNOWN = "What each model knows"
 
 _WAYS = "The best learning rate of each way"
 _WIKI_RUN = (
-    "python training/pretrain.py --corpus wiki.train.tokens "
+    "python training/pretrain.py --text wiki.train.tokens "
     "--validation wiki.valid.tokens --vocabulary-size 8000 "
     "--memory-learning-rate 5e-3 --memory-schedule linear --plain-steps 1500 "
     "--steps 1500 --memory-heads 4 "
@@ -65,10 +65,7 @@ def _headed(page, name, heading, **options):
 FIGURES = (
     Figure(
         "start",
-        (
-            "python training/pretrain.py --strategy mirrored "
-            "--run-dir {out}/run",
-        ),
+        ("python training/pretrain.py --strategy mirrored --out {out}/run",),
         (
             Table("README.md", "start", report_table("output-1.md")),
             Table("docs/index.md", "start", printed_tables("output-1.md")),
@@ -144,7 +141,7 @@ FIGURES = (
         "forgetting-text",
         (
             _WIKI_RUN + "--memory-layers 2 3 --num-sub-keys 256 "
-            "--run-dir {out}/wiki",
+            "--out {out}/wiki",
             "python training/teach.py --compare --model {out}/wiki "
             "--text new.txt --keep old.txt --steps 400 --slots 500 "
             "--out {out}/compare",
@@ -187,7 +184,7 @@ FIGURES = (
         "decoder",
         (
             _WIKI_RUN + "--objective causal --backbone gpt2 --num-layers 4 "
-            "--memory-layers 2 4 --num-sub-keys 128 --run-dir {out}/gpt2",
+            "--memory-layers 2 4 --num-sub-keys 128 --out {out}/gpt2",
             "python training/teach.py --model {out}/gpt2 --facts facts.tsv "
             "--keep old.txt --out {out}/taught",
         ),

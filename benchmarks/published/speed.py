@@ -18,7 +18,7 @@ _COSTS = (
 def _benchmark(name, arguments, in_costs=False):
     """A script of `benchmarks/`, with its table."""
     script = name.split("-")[0]
-    command = f"python benchmarks/{script}.py --output {{out}} {arguments}"
+    command = f"python benchmarks/{script}.py --out {{out}} {arguments}"
     table = Table(_SPEED, name, report_table(f"{script}.md"))
     return Figure(
         name, (command.strip(),), (table, *(_COSTS if in_costs else ()))

@@ -42,7 +42,7 @@ def test_its_tables(tmp_path):
         *("--matrix", "16", "--rounds", "2", "--steps", "2"),
     ]
     done = subprocess.run(
-        [sys.executable, SCRIPT, *arguments, "--output", tmp_path],
+        [sys.executable, SCRIPT, *arguments, "--out", tmp_path],
         env={**os.environ, "KERAS_BACKEND": BACKEND},
         capture_output=True,
         text=True,

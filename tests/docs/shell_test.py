@@ -126,8 +126,8 @@ def made_small(line):
         small = small.replace(" --vocabulary-size 300", "")
     if script == "training/teach.py" and {"--apply", "--revert"} & {*args}:
         small = ""
-    if script == "training/pretrain.py" and "--corpus" not in args:
-        small += " --corpus 'books/*.txt'"
+    if script == "training/pretrain.py" and "--text" not in args:
+        small += " --text 'books/*.txt'"
     return f"{line} {small}"
 
 
@@ -143,7 +143,7 @@ def test_the_commands_run_page_by_page(folder, tmp_path, monkeypatch, capsys):
         commands = lines(page)
         assert commands
         for name, path in runs.items():
-            if not any(f"--run-dir runs/{name}" in line for line in commands):
+            if not any(f"--out runs/{name}" in line for line in commands):
                 shutil.copytree(path, where / "runs" / name)
         for line in commands:
             if page == "README.md" and "runs/sst2" in line:

@@ -76,7 +76,7 @@ TARGETS = {
         evaluate_mlm,
         lambda root, case: [
             *("--model", case / "run", "--text", root / "corpus.txt"),
-            *("--limit", 8, "--output", case / "figures.json"),
+            *("--limit", 8, "--out", case / "figures.json"),
         ],
         lambda case: read_json(case / "figures.json")["perplexity"],
     ),
@@ -84,7 +84,7 @@ TARGETS = {
         "run",
         analyze_memory,
         lambda root, case: [
-            *("--model", case / "run", "--data", root / "corpus.txt"),
+            *("--model", case / "run", "--text", root / "corpus.txt"),
             *("--limit", 8, "--out", case / "report"),
         ],
         lambda case: [
@@ -115,8 +115,8 @@ TARGETS = {
         finetune,
         lambda root, case: [
             *TUNING,
-            *("--model", case / "run", "--data", root / "glue"),
-            *("--run-dir", case / "new"),
+            *("--model", case / "run", "--glue", root / "glue"),
+            *("--out", case / "new"),
         ],
         lambda case: tuned(case / "new"),
     ),
@@ -125,8 +125,8 @@ TARGETS = {
         finetune,
         lambda root, case: [
             *TUNING,
-            *("--model", root / "run", "--data", root / "glue"),
-            *("--run-dir", case / "tuned-parts"),
+            *("--model", root / "run", "--glue", root / "glue"),
+            *("--out", case / "tuned-parts"),
         ],
         lambda case: tuned(case / "tuned-parts"),
     ),
@@ -135,7 +135,7 @@ TARGETS = {
         pretrain,
         lambda root, case: [
             *PARTS,
-            *("--corpus", root / "corpus.txt", "--run-dir", case / "parts"),
+            *("--text", root / "corpus.txt", "--out", case / "parts"),
         ],
         lambda case: [
             md5_of_variables(case / "parts"),
@@ -147,8 +147,8 @@ TARGETS = {
         pretrain,
         lambda root, case: [
             *SHORT,
-            *("--corpus", root / "corpus.txt", "--data-from", case / "run"),
-            *("--run-dir", case / "new"),
+            *("--text", root / "corpus.txt", "--data-from", case / "run"),
+            *("--out", case / "new"),
         ],
         lambda case: figures_of(case / "new"),
     ),
@@ -157,8 +157,8 @@ TARGETS = {
         pretrain,
         lambda root, case: [
             *SHORT,
-            *("--corpus", root / "corpus.txt", "--init-from", case / "run"),
-            *("--run-dir", case / "new"),
+            *("--text", root / "corpus.txt", "--init-from", case / "run"),
+            *("--out", case / "new"),
         ],
         lambda case: figures_of(case / "new"),
     ),
@@ -221,12 +221,12 @@ def prepare(root: pathlib.Path):
         if code != expected:
             raise RuntimeError(f"{command.__name__} {args}: exit code {code}")
 
-    run, text = root / "run", ("--corpus", corpus)
-    end(pretrain, 0, *TINY, *text, "--run-dir", run)
-    tuning = (*TUNING, "--model", run, "--data", glue, "--run-dir")
+    run, text = root / "run", ("--text", corpus)
+    end(pretrain, 0, *TINY, *text, "--out", run)
+    tuning = (*TUNING, "--model", run, "--glue", glue, "--out")
     end(finetune, 0, *tuning, root / "tuned")
     with stopped_after(3):
-        end(pretrain, 143, *PARTS, *text, "--run-dir", root / "parts")
+        end(pretrain, 143, *PARTS, *text, "--out", root / "parts")
         end(finetune, 143, *tuning, root / "tuned-parts")
     teaching = ("--text", root / "lines.txt", "--method", "values")
     teaching += ("--steps", 2)

@@ -58,7 +58,7 @@ def start(run_dir: pathlib.Path, *args: str, **options) -> subprocess.Popen:
         [
             sys.executable,
             str(ROOT / "training" / "pretrain.py"),
-            "--run-dir",
+            "--out",
             str(run_dir),
             *args,
         ],
@@ -144,7 +144,7 @@ def main(
         root = pathlib.Path(directory)
         corpus = root / "corpus.txt"
         write_corpus(corpus)
-        args = ["--corpus", str(corpus), "--held-out", "0.2", *SHORT_RUN]
+        args = ["--text", str(corpus), "--held-out", "0.2", *SHORT_RUN]
         args += ["--strategy", strategy, "--precision", precision]
         args += ["--deterministic"] if deterministic else []
         begin = time.monotonic()

@@ -41,11 +41,11 @@ def run_whole_and_in_parts(
         The directories of both runs.
     """
     whole, parts = root / "whole", root / "parts"
-    assert main([*args, "--run-dir", str(whole)]) == 0
+    assert main([*args, "--out", str(whole)]) == 0
     use_own_collectives()
     with stopped_after(stop_after):
-        assert main([*args, "--run-dir", str(parts)]) == 128 + signal.SIGTERM
+        assert main([*args, "--out", str(parts)]) == 128 + signal.SIGTERM
     assert not (parts / "results.json").exists()
     use_own_collectives()
-    assert main([*args, "--run-dir", str(parts)]) == 0
+    assert main([*args, "--out", str(parts)]) == 0
     return whole, parts

@@ -35,7 +35,7 @@ def work(tiny_run, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def report(work):
-    args = f"--model {work / 'run'} --data {work / 'corpus.txt'} "
+    args = f"--model {work / 'run'} --text {work / 'corpus.txt'} "
     args += f"--out {work / 'report'} --limit 37 --batch-size 8 --seed 3 "
     args += f"--task sst2 --glue {work / 'glue'} --fine-tuned {work / 'tuned'} "
     args += "--ablate-memory zero shuffle"
@@ -118,7 +118,7 @@ def test_usage(report, reads):
 def test_ablations(report, work):
     """The same figures as `evaluate_mlm.py` has of the same text."""
     args = f"--model {work}/run --text {work}/corpus.txt --limit 37 "
-    args += f"--batch-size 8 --seed 3 --output {work / 'mlm.json'}"
+    args += f"--batch-size 8 --seed 3 --out {work / 'mlm.json'}"
     for how in ("trained", "zero", "shuffle"):
         flags = [] if how == "trained" else ["--ablate-memory", how]
         assert evaluate_mlm.main([*args.split(), *flags]) == 0
@@ -279,7 +279,7 @@ def test_page_in_a_browser(report, work, tmp_path, width):
     ],
 )
 def test_mistakes(work, tmp_path, capsys, flags, message):
-    args = f"--model {work / 'run'} --data {work / 'corpus.txt'} "
+    args = f"--model {work / 'run'} --text {work / 'corpus.txt'} "
     args += f"--out {tmp_path / 'out'} {flags.format(work=work)}"
     assert analyze_memory.main(args.split()) == 2
     assert message in capsys.readouterr().err
@@ -292,7 +292,7 @@ def test_an_exported_model(work, tmp_path):
     exported, out = tmp_path / "served", tmp_path / "report"
     args = f"--model {work / 'run'} --what mlm --out {exported}"
     assert saved_model.main(args.split()) == 0
-    args = f"--model {exported} --data {work / 'corpus.txt'} --out {out}"
+    args = f"--model {exported} --text {work / 'corpus.txt'} --out {out}"
     assert analyze_memory.main([*args.split(), "--limit", "50"]) == 0
     served = json.loads((out / "report.json").read_text())
     model = load_pretrained(str(work / "run"), None)

@@ -79,7 +79,7 @@ def call(run, tiny_run, tmp_path, capsys):
         "evaluate_mlm": (evaluate_mlm, f"--model {run} --text {text}"),
         "analyze_memory": (
             analyze_memory,
-            f"--model {run} --data {text} --out {out}",
+            f"--model {run} --text {text} --out {out}",
         ),
         "saved_model": (
             saved_model,
@@ -87,13 +87,12 @@ def call(run, tiny_run, tmp_path, capsys):
         ),
         "finetune": (
             finetune,
-            f"--task sst2 --model {run} --data {tiny_run.glue} "
-            f"--sequence-length 16 --run-dir {out}",
+            f"--task sst2 --model {run} --glue {tiny_run.glue} "
+            f"--sequence-length 16 --out {out}",
         ),
         "pretrain": (
             pretrain,
-            f"--data-from {run} --corpus {text} --run-dir {out} "
-            + " ".join(TINY),
+            f"--data-from {run} --text {text} --out {out} " + " ".join(TINY),
         ),
     }
 

@@ -41,7 +41,7 @@ def text(tmp_path):
 
 def run(model, text, tmp_path, flags=""):
     output = tmp_path / "out" / "results.json"
-    args = f"--model {model} --text {text} --output {output} --batch-size 4"
+    args = f"--model {model} --text {text} --out {output} --batch-size 4"
     assert main([*args.split(), *flags.split()]) == 0
     return json.loads(output.read_text())
 

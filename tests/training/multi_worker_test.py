@@ -69,7 +69,7 @@ def finish_workers(run_dir, *args):
 def args(tmp_path_factory):
     corpus = tmp_path_factory.mktemp("corpus") / "corpus.txt"
     write_corpus(corpus)
-    return ["--corpus", str(corpus), *ARGS]
+    return ["--text", str(corpus), *ARGS]
 
 
 @pytest.fixture(scope="module")

@@ -33,7 +33,7 @@ def corpus(tmp_path_factory):
 @pytest.fixture(scope="module")
 def run(corpus, tmp_path_factory):
     path = tmp_path_factory.mktemp("runs") / "run"
-    args = ["--corpus", corpus, *TINY, *CAUSAL, "--run-dir", str(path)]
+    args = ["--text", corpus, *TINY, *CAUSAL, "--out", str(path)]
     assert main(args) == 0
     return RunDirectory(path)
 
@@ -107,8 +107,8 @@ def test_a_preset_generates(run):
 @pytest.mark.slow
 def test_goes_on_from_another_run(run, corpus, tmp_path):
     flags = "--steps 2 --evaluate-every 2 --batch-size 8 --sequence-length 16"
-    args = ["--corpus", corpus, "--init-from", str(run.root), *flags.split()]
-    args += ["--held-out", "0.2", "--run-dir", str(tmp_path / "run")]
+    args = ["--text", corpus, "--init-from", str(run.root), *flags.split()]
+    args += ["--held-out", "0.2", "--out", str(tmp_path / "run")]
     assert main(args) == 0
     recipe = json.loads((tmp_path / "run" / "recipe.json").read_text())
     assert recipe["backbone"] == "gpt2" and recipe["hidden_dim"] == 16
@@ -125,8 +125,8 @@ def test_goes_on_from_another_run(run, corpus, tmp_path):
 @pytest.mark.parametrize("backbone", ["gpt_neox", "opt"])
 def test_other_decoders(backbone, corpus, tmp_path):
     run = RunDirectory(tmp_path / "run")
-    args = ["--corpus", corpus, *TINY, "--backbone", backbone]
-    assert main([*args, "--run-dir", str(run.root)]) == 0
+    args = ["--text", corpus, *TINY, "--backbone", backbone]
+    assert main([*args, "--out", str(run.root)]) == 0
     plain, resm = run.read_results()["stages"]
     assert plain["perplexity"] > resm["perplexity"]
     task, family, tokenizer = load_language_model(str(run.last))
@@ -144,7 +144,7 @@ def test_is_measured_as_while_it_trained(run, corpus, tmp_path, capsys):
     held_out.write_text("\n\n".join(documents))
     output = tmp_path / "figures.json"
     args = ["--model", str(run.last), "--text", str(held_out)]
-    assert evaluate_mlm.main([*args, "--output", str(output)]) == 0
+    assert evaluate_mlm.main([*args, "--out", str(output)]) == 0
     found = json.loads(output.read_text())
     last = run.read_results()["stages"][-1]
     for name in ("perplexity", "bits_per_byte", "predicted_tokens"):
@@ -166,7 +166,7 @@ def test_is_measured_as_while_it_trained(run, corpus, tmp_path, capsys):
 )
 def test_mistakes(flags, message, corpus, tmp_path, capsys):
     out = tmp_path / "run"
-    args = ["--corpus", corpus, *SHORT, *flags.split(), "--run-dir", str(out)]
+    args = ["--text", corpus, *SHORT, *flags.split(), "--out", str(out)]
     assert main(args) == 2
     assert re.search(message, capsys.readouterr().err)
     assert not out.exists()
@@ -175,7 +175,7 @@ def test_mistakes(flags, message, corpus, tmp_path, capsys):
 @pytest.mark.slow
 def test_a_stopped_run_goes_on_exactly(corpus, tmp_path):
     """That a kill loses nothing is in tests/training/resume_test.py."""
-    args = ["--corpus", corpus, *SHORT, *CAUSAL, "--strategy", "mirrored"]
+    args = ["--text", corpus, *SHORT, *CAUSAL, "--strategy", "mirrored"]
     args += "--steps 6 --checkpoint-every 2 --dropout 0.1".split()
     whole, parts = run_whole_and_in_parts(args, tmp_path, stop_after=5)
     assert md5_of_variables(parts) == md5_of_variables(whole)

@@ -15,7 +15,7 @@ def refused(tmp_path, capsys):
 
     def refused(*args):
         run_dir = tmp_path / "run"
-        assert main(["--run-dir", str(run_dir), *args]) == 2
+        assert main(["--out", str(run_dir), *args]) == 2
         assert not run_dir.exists()
         (line,) = capsys.readouterr().err.splitlines()
         assert line.startswith("error: ")
@@ -43,7 +43,7 @@ def refused(tmp_path, capsys):
         ("--steps 0", ["--steps must be at least 1, received 0"]),
         ("--steps 10 --evaluate-every 4", ["--evaluate-every", "divisor"]),
         ("--mask-rate 1.5", ["--mask-rate", "1.5"]),
-        ("--corpus /nowhere/x.txt", ["/nowhere/x.txt"]),
+        ("--text /nowhere/x.txt", ["/nowhere/x.txt"]),
         ("--vocabulary /nowhere/v.txt", ["/nowhere/v.txt"]),
         ("--init-from /nowhere", ["--init-from", "/nowhere"]),
         ("--held-out 1", ["held-out"]),
@@ -69,14 +69,14 @@ def test_refuses_the_impossible(args, words, refused):
 def test_refuses_bad_files(tmp_path, tiny_run, refused):
     empty = tmp_path / "empty.txt"
     empty.write_text("\n \n")
-    assert str(empty) in refused("--corpus", str(empty))
+    assert str(empty) in refused("--text", str(empty))
     noise = tmp_path / "noise.bin"
     noise.write_bytes(bytes(range(256)) * 50)
-    assert str(noise) in refused("--corpus", str(noise))
+    assert str(noise) in refused("--text", str(noise))
     vocabulary = tmp_path / "vocabulary.txt"
     vocabulary.write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\nword\n")
     line = refused(
-        *("--corpus", str(tiny_run.corpus), "--vocabulary", str(vocabulary))
+        *("--text", str(tiny_run.corpus), "--vocabulary", str(vocabulary))
     )
     assert "[MASK]" in line and str(vocabulary) in line
 
@@ -93,8 +93,8 @@ def test_a_vocabulary_that_comes_out_too_small(
 ):
     """It is known once the corpus was read; the remedy works then."""
     run_dir = tmp_path / "run"
-    args = [*args.split(), "--corpus", str(tiny_run.corpus)]
-    assert main([*args, "--run-dir", str(run_dir)]) == 2
+    args = [*args.split(), "--text", str(tiny_run.corpus)]
+    assert main([*args, "--out", str(run_dir)]) == 2
     line = capsys.readouterr().err.splitlines()[-1]
     assert line.startswith("error: ") and words in line
     assert not run_dir.exists()
@@ -110,14 +110,14 @@ def test_refuses_a_vocabulary_that_is_shorter_than_the_model_s(
     path.write_text("\n".join(vocabulary))
     args = ["--init-from", str(run_dir), "--vocabulary", str(path)]
     args += ["--sequence-length", "16"]
-    line = refused(*args, "--corpus", str(tiny_run.corpus))
+    line = refused(*args, "--text", str(tiny_run.corpus))
     assert "--vocabulary" in line and f"{len(vocabulary):,}" in line
 
 
 def test_refuses_a_run_directory_that_holds_a_finished_run(tiny_run, capsys):
     run_dir = tiny_run.path
     before = {path: path.stat().st_mtime_ns for path in run_dir.rglob("*")}
-    assert main(["--run-dir", str(run_dir), *TINY]) == 2
+    assert main(["--out", str(run_dir), *TINY]) == 2
     assert f"'{run_dir}' contains a finished run" in capsys.readouterr().err
     after = {path: path.stat().st_mtime_ns for path in run_dir.rglob("*")}
     assert before == after
@@ -126,7 +126,7 @@ def test_refuses_a_run_directory_that_holds_a_finished_run(tiny_run, capsys):
 def test_refuses_a_corpus_without_a_held_out_part(tmp_path, refused):
     text = tmp_path / "one.txt"
     text.write_text("One document only.")
-    line = refused("--corpus", str(text))
+    line = refused("--text", str(text))
     assert "held out" in line and "--validation" in line
 
 

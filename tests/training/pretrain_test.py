@@ -28,8 +28,8 @@ def train(tiny_run, tmp_path):
     """Runs the command with a short stage and returns its results."""
 
     def train(*args, name="run"):
-        command = ["--corpus", str(tiny_run.corpus), *SHORT, *args]
-        assert main([*command, "--run-dir", str(tmp_path / name)]) == 0
+        command = ["--text", str(tiny_run.corpus), *SHORT, *args]
+        assert main([*command, "--out", str(tmp_path / name)]) == 0
         return json.loads((tmp_path / name / "results.json").read_text())
 
     return train
@@ -172,10 +172,10 @@ def test_backbones(
     # The other commands take the run.
     figures = tmp_path / "figures.json"
     args = f"--model {run_dir} --text {tiny_run.corpus} --limit 4"
-    assert evaluate_mlm.main([*args.split(), "--output", str(figures)]) == 0
+    assert evaluate_mlm.main([*args.split(), "--out", str(figures)]) == 0
     assert json.loads(figures.read_text())["num_slots"] == 64
-    args = f"--init-from {run_dir} --corpus {tiny_run.corpus}"
-    assert main([*args.split(), "--run-dir", str(tmp_path / "more")]) == 2
+    args = f"--init-from {run_dir} --text {tiny_run.corpus}"
+    assert main([*args.split(), "--out", str(tmp_path / "more")]) == 2
     assert "at most the model's 16, received 32" in capsys.readouterr().err
     train("--init-from", str(run_dir), name="more")
     again = keras_hub.models.MaskedLM.from_preset(str(tmp_path / "more/last"))

@@ -33,7 +33,7 @@ def test_a_disturbed_run_ends_as_an_undisturbed_one(tmp_path):
     """All happens to one run: each part goes on from the one before."""
     corpus = tmp_path / "corpus.txt"
     write_corpus(corpus)
-    args = ["--corpus", str(corpus), "--held-out", "0.2", *SHORT_RUN]
+    args = ["--text", str(corpus), "--held-out", "0.2", *SHORT_RUN]
     args += ["--strategy", "mirrored"]
     whole, run_dir = tmp_path / "whole", tmp_path / "run"
     finish(whole, *args)
@@ -142,7 +142,7 @@ def rows_of(path, key):
 @pytest.mark.slow
 def test_a_stopped_run_goes_on_exactly(tiny_run, tmp_path):
     """In this process: the test above does worse things to processes."""
-    args = ["--corpus", str(tiny_run.corpus), *TINY]
+    args = ["--text", str(tiny_run.corpus), *TINY]
     args += "--plain-steps 0 --evaluate-every 3 --checkpoint-every 2".split()
     whole, parts = run_whole_and_in_parts(args, tmp_path, stop_after=5)
     assert md5_of_variables(parts) == md5_of_variables(whole)
@@ -189,8 +189,8 @@ def test_bad_batches(precision, tmp_path, capsys, monkeypatch):
     write_corpus(corpus)
     run_dir = tmp_path / "run"
     code = main(
-        ["--corpus", str(corpus), "--held-out", "0.2", *SHORT_RUN]
-        + ["--num-sub-keys", "8", "--plain-steps", "0", "--run-dir"]
+        ["--text", str(corpus), "--held-out", "0.2", *SHORT_RUN]
+        + ["--num-sub-keys", "8", "--plain-steps", "0", "--out"]
         + [str(run_dir), "--precision", precision]
     )
     error = capsys.readouterr().err

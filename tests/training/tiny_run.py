@@ -59,10 +59,10 @@ class TinyRun:
 def build_tiny_run(root, *flags):
     """Runs the command as users do, in a process of its own."""
     corpus = write_corpus(root / "corpus.txt")
-    args = ["--strategy", "mirrored", "--corpus", corpus, *TINY, *flags]
+    args = ["--strategy", "mirrored", "--text", corpus, *TINY, *flags]
     done = subprocess.run(
         [sys.executable, str(ROOT / "training" / "pretrain.py"), *args]
-        + ["--run-dir", str(root / "run")],
+        + ["--out", str(root / "run")],
         # Its own code is found from any folder.
         cwd=root,
         capture_output=True,

@@ -24,7 +24,7 @@ def analyze(recipe: AnalysisRecipe) -> MemoryReport:
     is_run = RunDirectory(recipe.model).is_pretraining_run
     own = [recipe.model] if is_run else []
     curves = read_curves_of_runs([*own, *recipe.runs])
-    corpus = open_corpus(recipe.data, recipe.data_dir)
+    corpus = open_corpus(recipe.text, recipe.data_dir)
     corpus.check()
     readers: dict[int, list[SlotReaders]] = {}
     class_names = None

@@ -3,25 +3,24 @@
 The command line has one flag for each field; the comment above is its help.
 """
 
-import dataclasses
 import pathlib
 from typing import Literal
 
 from training.commands.fields import Count
-from training.commands.fields import Length
 from training.commands.fields import Seed
-from training.commands.fields import Share
 from training.commands.fields import check_fields
+from training.commands.recipe_groups import TextOfModel
+from training.commands.recipe_groups import recipe
 from training.runs.outputs import check_output_directory
 
 
-@dataclasses.dataclass(frozen=True)
-class AnalysisRecipe:
+@recipe
+class AnalysisRecipe(TextOfModel):
     """Show how a model uses its memories.
 
-    $ python training/analyze_memory.py --model runs/books --data T --out report
-    $ python training/analyze_memory.py --model served --data T --out report
-    $ python training/analyze_memory.py --model M --data T --out R --runs A B
+    $ python training/analyze_memory.py --model runs/books --text T --out report
+    $ python training/analyze_memory.py --model served --text T --out report
+    $ python training/analyze_memory.py --model M --text T --out R --runs A B
 
     Writes a report with tables and plots.
 
@@ -34,20 +33,11 @@ class AnalysisRecipe:
     model: str
     # Held-out text: files or globs separated by commas, tfds:NAME, or
     # python-docs.
-    data: str
+    text: str
     # Directory of the report; new or empty.
     out: pathlib.Path
     # Directory of an exported preprocessor, for exported encoders.
     preprocessor: str | None = None
-    # Directory of prepared tfds data. With it nothing is downloaded.
-    data_dir: str | None = None
-    # Number of tokens of an input. Default: the maximum that the model takes,
-    # up to 512.
-    sequence_length: Length | None = None
-    # Use only this number of inputs, from the beginning.
-    limit: Count | None = None
-    # Share of the tokens to mask, as in the measurement of perplexity.
-    mask_rate: Share = 0.15
     # Seed of the masks.
     seed: Seed = 0
     # Number of inputs in a batch.

@@ -39,7 +39,7 @@ def run_to_the_end(
         recipe = name_run_directory(recipe, name)
     except UserError as error:
         return _print_user_error(error)
-    hint = how_to_go_on(script, args, recipe.run_dir)
+    hint = how_to_go_on(script, args, recipe.out)
     return run_until_stopped(lambda signals: work(recipe, signals), f". {hint}")
 
 
@@ -116,21 +116,21 @@ def writing_to(
 
 def name_run_directory(recipe: Any, name: str) -> Any:
     """Returns the recipe with a run directory; chooses a name if necessary."""
-    if recipe.run_dir is not None:
+    if recipe.out is not None:
         return recipe
     if recipe.strategy == "multi_worker":
         raise UserError(
-            "--run-dir must be given with --strategy multi_worker, received "
+            "--out must be given with --strategy multi_worker, received "
             "none: pass a directory that all workers see"
         )
     name = f"{name}-{time.strftime('%Y%m%d-%H%M%S')}"
-    return dataclasses.replace(recipe, run_dir=str(pathlib.Path("runs") / name))
+    return dataclasses.replace(recipe, out=str(pathlib.Path("runs") / name))
 
 
-def how_to_go_on(script: str, args: list[str], run_dir: str) -> str:
+def how_to_go_on(script: str, args: list[str], out: str) -> str:
     """Returns the command that resumes a run."""
-    if not any(arg.split("=")[0] in ("--run-dir", "--run_dir") for arg in args):
-        args = [*args, "--run-dir", run_dir]
+    if not any(arg.split("=")[0] == "--out" for arg in args):
+        args = [*args, "--out", out]
     return f"To resume from the last checkpoint: {command_of(script, args)}"
 
 

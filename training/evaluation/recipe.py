@@ -3,19 +3,18 @@
 The command line has one flag for each field; the comment above is its help.
 """
 
-import dataclasses
 import pathlib
 from typing import Literal
 
 from training.commands.fields import Count
-from training.commands.fields import Length
 from training.commands.fields import Seed
-from training.commands.fields import Share
 from training.commands.fields import check_fields
+from training.commands.recipe_groups import TextOfModel
+from training.commands.recipe_groups import recipe
 
 
-@dataclasses.dataclass(frozen=True)
-class EvaluationRecipe:
+@recipe
+class EvaluationRecipe(TextOfModel):
     """Measure a language model on text.
 
     $ python training/evaluate_mlm.py --model runs/books --text held-out.txt
@@ -34,28 +33,18 @@ class EvaluationRecipe:
     model: str
     # The text: files or globs separated by commas, tfds:NAME, or python-docs.
     text: str
-    # Directory of prepared tfds data. With it nothing is downloaded.
-    data_dir: str | None = None
-    # Number of tokens of an input. Default: the maximum that the model takes,
-    # up to 512.
-    sequence_length: Length | None = None
-    # Share of the tokens to predict. 80% of them are masked, 10% replaced by
-    # random tokens, 10% kept.
-    mask_rate: Share = 0.15
     # Seed of the masks. Models with the same vocabulary get the same masks.
     seed: Seed = 0
     # Measure pseudo-perplexity: mask each token of an input alone, one pass for
     # each.
     pseudo: bool = False
-    # Use only this number of inputs, from the beginning.
-    limit: Count | None = None
     # Measure the model without the contents of its memories: set all values to
     # zero, or shuffle the rows of the tables.
     ablate_memory: Literal["zero", "shuffle"] | None = None
     # Number of inputs in a batch.
     batch_size: Count = 64
     # JSON file to write the figures to.
-    output: pathlib.Path | None = None
+    out: pathlib.Path | None = None
 
     def check(self) -> None:
         """Checks the numbers."""

@@ -30,11 +30,11 @@ class GlueFinetuning:
         pretrained: PretrainedModel,
         bad_rows: BadRows,
     ):
-        task = recipe.glue
+        task = recipe.glue_task
         self._task = task
         self._recipe = recipe
         self._family = pretrained.family
-        examples = load_glue(task, recipe.data, recipe.data_dir, bad_rows)
+        examples = load_glue(task, recipe.glue, recipe.data_dir, bad_rows)
         if recipe.limit:
             examples["train"] = examples["train"].first(recipe.limit)
         self.preprocessor = pretrained.family.preprocessor(

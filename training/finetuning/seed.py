@@ -66,7 +66,7 @@ def train_seed(
         raise RunError(
             f"the run in '{directory.root}' has a best model, but none of its "
             f"checkpoints is left in '{directory.checkpoints}': put back a "
-            "copy of them, or start over with another --run-dir"
+            "copy of them, or start over with another --out"
         )
     else:
         print(f"Seed {seed}: {steps:,} steps")

@@ -30,7 +30,7 @@ def train_seeds(
     for seed in range(recipe.seed, recipe.seed + recipe.seeds):
         directory = run.seed(seed)
         if directory.results.exists():
-            seeds[seed] = read_json(directory.results, "--run-dir")
+            seeds[seed] = read_json(directory.results, "--out")
             continue
         seeds[seed] = train_seed(
             recipe, pretrained, kind, strategy, signals, seed, directory

@@ -45,7 +45,7 @@ class SquadFinetuning:
         self._batch_size = recipe.batch_size
         length: Any = recipe.sequence_length  # known by now
         self._sizes = WindowSizes(length, recipe.stride, recipe.answer_length)
-        examples = load_squad(recipe.data, recipe.data_dir, bad_rows)
+        examples = load_squad(recipe.squad, recipe.data_dir, bad_rows)
         if recipe.limit:
             examples["train"] = examples["train"][: recipe.limit]
         tokenizer = make_offset_tokenizer(pretrained.tokenizer)
@@ -56,7 +56,7 @@ class SquadFinetuning:
                 tokenizer,
                 special,
                 self._sizes,
-                place_of(recipe.data, split),
+                place_of(recipe.squad, split),
                 bad_rows,
             )
             for split, part in examples.items()

@@ -52,7 +52,7 @@ def plan_data(
 
 def open_corpora(recipe: PretrainingRecipe) -> tuple[Corpus, Corpus]:
     """Returns the training and the held-out corpus, both checked."""
-    corpus = open_corpus(recipe.corpus, recipe.data_dir)
+    corpus = open_corpus(recipe.text, recipe.data_dir)
     corpus.check()
     if recipe.validation is None:
         corpora = split_documents(corpus, recipe.held_out)
@@ -110,7 +110,7 @@ class PretrainingData:
     ) -> "PretrainingData":
         """Opens the files of `prepare_data`, without reading the corpora."""
         for path in (run.tokenizer, run.data):
-            check_unchanged(path, "--run-dir")
+            check_unchanged(path, "--out")
         tokenizer = load_tokenizer(run.tokenizer)
         train, held_out = (
             open_packed(

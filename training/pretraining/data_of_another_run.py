@@ -17,7 +17,7 @@ from training.runs.user_error import UserError
 from training.text.packed_text import open_packed
 
 # The fields that determine the packed text, besides the tokenizer.
-_FIELDS = ("corpus", "validation", "held_out", "sequence_length", "backbone")
+_FIELDS = ("text", "validation", "held_out", "sequence_length", "backbone")
 
 
 def find_packed(
@@ -78,5 +78,5 @@ def _refused(recipe: PretrainingRecipe, reason: str) -> UserError:
     return UserError(
         "--data-from must be the directory of a run that has packed the same "
         f"text, received '{recipe.data_from}', {reason}: leave the flag out to "
-        "pack --corpus for this run"
+        "pack --text for this run"
     )

@@ -4,7 +4,6 @@ The command line has one flag for each field, whose help is the comment above.
 """
 
 import argparse
-import dataclasses
 from typing import Annotated
 from typing import Literal
 
@@ -18,15 +17,22 @@ from training.commands.fields import Rate
 from training.commands.fields import Seed
 from training.commands.fields import Share
 from training.commands.fields import Whole
+from training.commands.recipe_groups import Machine
+from training.commands.recipe_groups import MemorySizes
+from training.commands.recipe_groups import ModelSizes
+from training.commands.recipe_groups import Run
+from training.commands.recipe_groups import Schedule
+from training.commands.recipe_groups import Text
+from training.commands.recipe_groups import recipe
 
 
-@dataclasses.dataclass(frozen=True)
-class PretrainingRecipe:
+@recipe
+class PretrainingRecipe(Text, ModelSizes, MemorySizes, Schedule, Machine, Run):
     """Pretrain a language model with product-key memory on text.
 
     $ python training/pretrain.py --strategy mirrored
-    $ python training/pretrain.py --corpus 'books/*.txt' --run-dir runs/books
-    $ python training/pretrain.py --backbone gpt2 --run-dir runs/gpt2
+    $ python training/pretrain.py --text 'books/*.txt' --out runs/books
+    $ python training/pretrain.py --backbone gpt2 --out runs/gpt2
 
     A run has one or two stages. With --plain-steps it first trains without
     memory, then adds memory to that model and continues ("+Init", section 3.3);
@@ -45,14 +51,12 @@ class PretrainingRecipe:
     # Text to train on: python-docs (English text that comes with Python), text
     # files or globs separated by commas, or tfds:NAME. Blank lines separate
     # documents.
-    corpus: str = "python-docs"
-    # Held-out text, like --corpus. Default: a part of the corpus, whose share
+    text: str = "python-docs"
+    # Held-out text, like --text. Default: a part of the corpus, whose share
     # is --held-out.
     validation: str | None = None
     # Share of the corpus's documents that is held out without --validation.
     held_out: Share = 0.05
-    # Directory of prepared tfds data. With it nothing is downloaded.
-    data_dir: str | None = None
     # Run directory whose packed text and vocabulary this run uses, too, so that
     # the text is neither packed again nor stored twice on the same disk.
     data_from: str | None = None
@@ -64,9 +68,6 @@ class PretrainingRecipe:
     vocabulary_size: Annotated[Count, Field(ge=6)] = 8000
     # Tokens of an input, special ones such as [CLS] included.
     sequence_length: Length = 128
-    # Share of the tokens that a masked language model predicts. Of these, 80%
-    # are masked, 10% replaced, and 10% kept.
-    mask_rate: Share = 0.15
 
     # --- Model ---
 
@@ -78,14 +79,6 @@ class PretrainingRecipe:
     backbone: Literal[
         "bert", "distilbert", "roberta", "gpt2", "gpt_neox", "opt"
     ] = "bert"
-    # Transformer layers.
-    num_layers: Count = 12
-    # Width of the layers.
-    hidden_dim: Count = 768
-    # Attention heads.
-    num_heads: Count = 12
-    # Width of the feed-forward networks.
-    intermediate_dim: Count = 3072
     # Dropout of the layers.
     dropout: Rate = 0.1
 
@@ -98,15 +91,6 @@ class PretrainingRecipe:
     memory_block: Literal["resm", "pkm", "ffn", "serial"] = "resm"
     # Layers with a memory, counted from 1 (section 4.1).
     memory_layers: tuple[int, ...] = (4, 8)
-    # Sub-keys for each half of a query. The number of slots is the square of
-    # this (section 4.1).
-    num_sub_keys: Count = 512
-    # Heads of a memory (section 4.1).
-    memory_heads: Count = 4
-    # Slots that a head reads for a token (section 4.1).
-    memory_top_k: Count = 32
-    # Width of a head's query (section 4.1).
-    memory_key_dim: Count = 256
     # Width of the values. Default: the width of the layers.
     memory_value_dim: Count | None = None
     # Normalization of the queries. Default: batch (section 3.1), or layer for
@@ -131,7 +115,6 @@ class PretrainingRecipe:
     fresh_feed_forward: bool = False
     # Steps of the stage with memory (section 4.1).
     steps: Count = 500_000
-    # Sequences in a batch, over all devices (section 4.1).
     batch_size: Count = 1024
     # Number of batches whose gradients are averaged for one step: a large batch
     # in the memory of a smaller one. Batch norm of the queries uses the
@@ -146,12 +129,9 @@ class PretrainingRecipe:
     # constant is the paper's; linear makes --memory-learning-rate a peak, and
     # warms up and decays like --learning-rate.
     memory_schedule: Literal["constant", "linear"] = "constant"
-    # Share of a stage's steps in which the learning rate rises; then it falls
-    # to zero (section 4.1: 10k of 500k).
     warmup_ratio: Rate = 0.02
     # Decoupled weight decay; not of memory values, biases and norms.
     weight_decay: Rate = 0.0
-    # Clip the norm of all gradients together.
     clip_norm: Positive | None = None
     # Send the rows that a device has read to sum the gradients of memory values
     # over devices, or the whole table.
@@ -159,33 +139,8 @@ class PretrainingRecipe:
 
     # --- Machine and run ---
 
-    # default: one device. mirrored: all GPUs; without a GPU, logical CPU
-    # devices. multi_worker: all GPUs of the machines that TF_CONFIG lists.
-    strategy: Literal["default", "mirrored", "multi_worker"] = "default"
-    # Devices of the mirrored strategy. Default: all GPUs, or two logical CPU
-    # devices.
-    devices: Count | None = None
-    precision: Literal["float32", "mixed_float16", "mixed_bfloat16"] | None = (
-        None
-    )
-    """Dtype policy. Default: float32; with mirrored mixed_bfloat16, or
-    mixed_float16 on GPUs without it."""
-    # Directory to write: new, empty, or that of an unfinished run. Default:
-    # runs/RECIPE-TIME.
-    run_dir: str | None = None
-    # Resume if --run-dir contains an unfinished run of the same recipe.
-    resume: bool = True
-    # Steps between checkpoints. One is also written after each evaluation.
-    checkpoint_every: Count = 1000
     # Number of checkpoints to keep, the newest ones.
     keep_checkpoints: Count = 2
-    # End the run after this number of steps in a row with a loss or gradient
-    # that is not finite. Such steps are skipped. With mixed_float16 they are
-    # usual, and do not end the run.
-    max_skipped_steps: Count = 3
-    # Make all operations deterministic, so that runs repeat and resume bit for
-    # bit. This makes GPUs slower.
-    deterministic: bool = False
     # Steps between evaluations; must divide the steps of each stage. Default:
     # up to five evaluations in each stage.
     evaluate_every: Count | None = None
@@ -207,10 +162,7 @@ class PretrainingRecipe:
         """Returns the arguments of `keras_pkm.layers.ProductKeyMemory`."""
         normalization = self.query_normalization or "batch"
         return {
-            "num_sub_keys": self.num_sub_keys,
-            "num_heads": self.memory_heads,
-            "top_k": self.memory_top_k,
-            "key_dim": self.memory_key_dim,
+            **super().memory_config(),
             "value_dim": self.memory_value_dim,
             "query_normalization": (
                 None if normalization == "none" else normalization

@@ -148,7 +148,7 @@ def _reached_stage(
         raise RunError(
             f"the run in '{run.root}' has logs, but none of its checkpoints "
             f"is left in '{run.checkpoints}': put back a copy of them, or "
-            "start over with another --run-dir"
+            "start over with another --out"
         )
     return max(begun, default=0)
 

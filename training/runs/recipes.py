@@ -2,11 +2,13 @@
 
 import dataclasses
 import json
+import pathlib
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 from typing import Any
 from typing import TypeVar
 
+from training.runs.files import read_json
 from training.runs.user_error import UserError
 
 if TYPE_CHECKING:
@@ -14,11 +16,22 @@ if TYPE_CHECKING:
 
 Recipe = TypeVar("Recipe", bound="DataclassInstance")
 
+# Flags that had other names when older runs were written.
+_OLD_NAMES = {"corpus": "text", "run_dir": "out"}
+
 
 def recipe_as_json(recipe: Any) -> dict[str, Any]:
     """Returns the fields of a recipe as they are stored in JSON."""
     # In JSON, tuples become lists and paths become text.
     return json.loads(json.dumps(dataclasses.asdict(recipe), default=str))
+
+
+def read_recipe(path: pathlib.Path, flag: str) -> dict[str, Any]:
+    """Reads a stored recipe, with today's names of the flags."""
+    stored = read_json(path, flag)
+    data = "squad" if stored.get("task") == "squad" else "glue"
+    names = {**_OLD_NAMES, "data": data}
+    return {names.get(name, name): stored[name] for name in stored}
 
 
 def recipe_from_json(

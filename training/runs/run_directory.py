@@ -17,13 +17,14 @@ from training.runs.directory_lock import locked_directory
 from training.runs.files import read_json
 from training.runs.files import write_json
 from training.runs.recipes import field_names
+from training.runs.recipes import read_recipe
 from training.runs.recipes import recipe_as_json
 from training.runs.recipes import recipe_differences
 from training.runs.user_error import UserError
 
 # Flags that may change when a run is resumed.
 _FREE_FIELDS = (
-    "run_dir",
+    "out",
     "resume",
     "data_dir",
     "data_from",
@@ -135,7 +136,7 @@ class RunDirectory:
     @property
     def is_pretraining_run(self) -> bool:
         """Whether a pretraining run has been started here."""
-        return self.is_run and "corpus" in self.read_recipe()
+        return self.is_run and "plain_steps" in self.read_recipe()
 
     @property
     def has_data(self) -> bool:
@@ -156,7 +157,7 @@ class RunDirectory:
 
     def read_recipe(self, flag: str = "--model") -> dict[str, Any]:
         """Returns the recipe as it is stored."""
-        return read_json(self.recipe, flag)
+        return read_recipe(self.recipe, flag)
 
     def read_results(self, flag: str = "--model") -> dict[str, Any]:
         """Returns the final figures; they are empty until the run has ended."""
@@ -208,7 +209,7 @@ class RunDirectory:
             raise self._taken(
                 "an unfinished run, which --resume would continue"
             )
-        stored = self.read_recipe("--run-dir")
+        stored = self.read_recipe("--out")
         names = field_names(recipe, but=_FREE_FIELDS)
         if found := recipe_differences(stored, recipe, names):
             raise self._taken(
@@ -226,13 +227,13 @@ class RunDirectory:
                         raise self._taken("other files")
         except OSError as error:
             raise UserError(
-                f"--run-dir must be a directory that can be read, received "
+                f"--out must be a directory that can be read, received "
                 f"'{self.root}' ({error.strerror}): pass another one"
             ) from error
 
     def _taken(self, what: str) -> UserError:
         return UserError(
-            f"--run-dir must be new, empty, or contain an unfinished run of "
+            f"--out must be new, empty, or contain an unfinished run of "
             f"the same recipe, but '{self.root}' contains {what}: pass another "
             "one, or move it away"
         )
@@ -244,7 +245,7 @@ class RunDirectory:
         Leftovers of interrupted writes are removed first.
         """
         self._check_place()
-        with locked_directory(self.root, "--run-dir"):
+        with locked_directory(self.root, "--out"):
             remove_leftovers(self.root)
             yield
 
@@ -258,7 +259,7 @@ class RunDirectory:
                 folder.mkdir(exist_ok=True)
         except OSError as error:
             raise UserError(
-                f"--run-dir must be a directory that can be written, received "
+                f"--out must be a directory that can be written, received "
                 f"'{self.root}' ({error.strerror}): pass another one"
             ) from error
 

@@ -11,9 +11,9 @@ from typing import ClassVar
 from training.reports.markdown import print_markdown
 from training.runs.directory_lock import LOCK
 from training.runs.directory_lock import locked_directory
-from training.runs.files import read_json
 from training.runs.files import write_json
 from training.runs.recipes import field_names
+from training.runs.recipes import read_recipe
 from training.runs.recipes import recipe_as_json
 from training.runs.recipes import recipe_differences
 from training.runs.recipes import recipe_from_json
@@ -45,7 +45,7 @@ class Study(abc.ABC):
     @classmethod
     def in_directory(cls, root: pathlib.Path) -> "Study":
         """Returns the study that was begun in a directory."""
-        stored = read_json(root / f"{cls.name}.json", "--out")
+        stored = read_recipe(root / f"{cls.name}.json", "--out")
         stored["out"] = root
         return cls(
             recipe_from_json(stored, cls.recipe_type, str(root), "--out")

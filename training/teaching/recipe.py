@@ -3,7 +3,6 @@
 The command line has one flag for each field; the comment above is its help.
 """
 
-import dataclasses
 import pathlib
 
 from training.commands.fields import Count
@@ -12,6 +11,8 @@ from training.commands.fields import Positive
 from training.commands.fields import Seed
 from training.commands.fields import Share
 from training.commands.fields import check_fields
+from training.commands.recipe_groups import Text
+from training.commands.recipe_groups import recipe
 from training.facts.text_facts import TEMPLATE
 from training.runs.outputs import check_output_directory
 from training.runs.user_error import UserError
@@ -29,8 +30,8 @@ _MEMORY_RATES = {
 _SOURCES = ("facts", "text", "apply", "revert")
 
 
-@dataclasses.dataclass(frozen=True)
-class TeachingRecipe:
+@recipe
+class TeachingRecipe(Text):
     """Teach a trained language model, and show what it forgets.
 
     $ python training/teach.py --model runs/books --facts new.tsv --out taught
@@ -106,12 +107,8 @@ class TeachingRecipe:
     # Number of tokens of an input. Default: the maximum that the model takes,
     # up to 512.
     sequence_length: Length | None = None
-    # Share of the tokens that a masked language model predicts.
-    mask_rate: Share = 0.15
     # Number of facts, or of sequences of text, in a batch.
     batch_size: Count = 32
-    # Directory of prepared tfds data. With it nothing is downloaded.
-    data_dir: str | None = None
     # Seed of the order and the masks.
     seed: Seed = 0
 

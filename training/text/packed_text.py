@@ -68,6 +68,6 @@ def open_packed(
         raise UserError(
             f"'{path}' must contain rows of {sequence_length} ids from 0 to "
             f"{vocabulary_size - 1:,}, but has {error}: put back a copy of it, "
-            "or start over with another --run-dir"
+            "or start over with another --out"
         ) from error
     return rows

@@ -15,7 +15,7 @@ from training.runs.user_error import UserError
 
 def test_is_named_after_recipe_and_time():
     recipe = name_run_directory(RECIPES["laptop"], "laptop")
-    root = pathlib.Path(recipe.run_dir)
+    root = pathlib.Path(recipe.out)
     assert root.parent.name == "runs"
     assert root.name.startswith("laptop-")
     assert name_run_directory(recipe, "laptop") == recipe
@@ -23,7 +23,7 @@ def test_is_named_after_recipe_and_time():
 
 def test_several_machines_need_a_name():
     recipe = dataclasses.replace(RECIPES["laptop"], strategy="multi_worker")
-    with pytest.raises(UserError, match="--run-dir must be given"):
+    with pytest.raises(UserError, match="--out must be given"):
         name_run_directory(recipe, "laptop")
 
 

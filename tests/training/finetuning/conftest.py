@@ -116,8 +116,9 @@ def finetune(presets, tmp_path):
 
     def finetune(data, model, flags="", task="sst2", code=0, name="run"):
         args = (
-            f"--task {task} --model {presets / model} --data {data} "
-            f"--run-dir {tmp_path / name} --batch-size 16 --epochs 2 "
+            f"--task {task} --model {presets / model} "
+            f"--{'squad' if task == 'squad' else 'glue'} {data} "
+            f"--out {tmp_path / name} --batch-size 16 --epochs 2 "
             f"--learning-rate 5e-3 --dropout 0 {flags}"
         )
         assert main(args.split()) == code

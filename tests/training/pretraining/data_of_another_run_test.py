@@ -21,14 +21,14 @@ def recipe(tmp_path_factory):
     """Of a run that has packed its text."""
     root = tmp_path_factory.mktemp("packed")
     corpus = write_corpus(root / "text")
-    recipe = parse_recipe([*TINY, "--corpus", corpus])
-    recipe = dataclasses.replace(recipe, run_dir=str(root / "run"))
+    recipe = parse_recipe([*TINY, "--text", corpus])
+    recipe = dataclasses.replace(recipe, out=str(root / "run"))
     write(recipe)
     return recipe
 
 
 def write(recipe):
-    run = RunDirectory(recipe.run_dir)
+    run = RunDirectory(recipe.out)
     write_data = plan_data(recipe, None)
     run.create(recipe, (run.data,))
     write_data(run)
@@ -42,13 +42,13 @@ def test_reads_the_same(recipe, tmp_path, monkeypatch, on_another_disk):
 
     if on_another_disk:
         monkeypatch.setattr(os, "link", link)
-    packed = RunDirectory(recipe.run_dir)
+    packed = RunDirectory(recipe.out)
     # The text itself is not read: it may be gone, or take hours.
     monkeypatch.setattr("training.pretraining.data.open_corpora", None)
     again = dataclasses.replace(
         recipe,
-        data_from=recipe.run_dir,
-        run_dir=str(tmp_path / "run"),
+        data_from=recipe.out,
+        out=str(tmp_path / "run"),
         memory_block="pkm",
         seed=3,
     )
@@ -59,7 +59,7 @@ def test_reads_the_same(recipe, tmp_path, monkeypatch, on_another_disk):
     assert (
         data.tokenizer.get_vocabulary() == expected.tokenizer.get_vocabulary()
     )
-    run = RunDirectory(again.run_dir)
+    run = RunDirectory(again.out)
     is_one_file = os.path.samefile(run.packed_train, packed.packed_train)
     assert is_one_file != on_another_disk
     # As after a kill between the two files.
@@ -70,23 +70,23 @@ def test_reads_the_same(recipe, tmp_path, monkeypatch, on_another_disk):
 
 def test_refuses_another_text(recipe):
     for name, value, flag in (
-        ("corpus", "other.txt", "--corpus was"),
+        ("text", "other.txt", "--text was"),
         ("sequence_length", 32, "--sequence-length was 16, now 32"),
         ("held_out", 0.5, "--held-out was 0.2, now 0.5"),
         ("vocabulary_size", 400, "--vocabulary-size was 300, now 400"),
     ):
         asked = dataclasses.replace(
-            recipe, data_from=recipe.run_dir, **{name: value}
+            recipe, data_from=recipe.out, **{name: value}
         )
         with pytest.raises(UserError, match=flag):
             plan_data(asked, None)
 
 
 def test_refuses_another_vocabulary(recipe, tokenizer):
-    asked = dataclasses.replace(recipe, data_from=recipe.run_dir)
+    asked = dataclasses.replace(recipe, data_from=recipe.out)
     with pytest.raises(UserError, match="--data-from.* vocabulary is another"):
         plan_data(asked, tokenizer)
-    plan_data(asked, load_tokenizer(RunDirectory(recipe.run_dir).tokenizer))
+    plan_data(asked, load_tokenizer(RunDirectory(recipe.out).tokenizer))
 
 
 def test_refuses_what_is_no_run_with_data(recipe, tmp_path):

@@ -15,7 +15,7 @@ from training.runs.run_directory import RunDirectory
 
 
 def test_what_is_held_out_does_not_depend_on_the_seed(tmp_path):
-    first = parse_recipe([*TINY, "--corpus", write_corpus(tmp_path / "text")])
+    first = parse_recipe([*TINY, "--text", write_corpus(tmp_path / "text")])
     found = []
     for seed in (0, 3):
         recipe = dataclasses.replace(first, seed=seed)

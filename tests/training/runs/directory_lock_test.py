@@ -19,7 +19,7 @@ ROOT = pathlib.Path(__file__).parents[3]
 HOLDER = """
 import pathlib, sys, time
 from training.runs.directory_lock import locked_directory
-with locked_directory(pathlib.Path(sys.argv[1]), "--run-dir"):
+with locked_directory(pathlib.Path(sys.argv[1]), "--out"):
     print("locked", flush=True)
     time.sleep(300)
 """
@@ -35,14 +35,14 @@ def test_a_second_process_is_refused_until_the_first_is_killed(tmp_path):
     ) as holder:
         assert holder.stdout.readline() == "locked\n"
         with pytest.raises(
-            UserError, match=rf"--run-dir.*in use by process {holder.pid} on "
+            UserError, match=rf"--out.*in use by process {holder.pid} on "
         ):
-            with locked_directory(root, "--run-dir"):
+            with locked_directory(root, "--out"):
                 raise AssertionError("never")
         holder.send_signal(signal.SIGKILL)
         holder.wait()
     assert (root / LOCK).exists()
-    with locked_directory(root, "--run-dir"):
+    with locked_directory(root, "--out"):
         (root / "file").touch()
     assert [path.name for path in root.iterdir()] == ["file"]
 
@@ -72,6 +72,6 @@ def test_a_file_system_without_locks(tmp_path, monkeypatch, caplog):
 
     monkeypatch.setattr(fcntl, "flock", refuse)
     with caplog.at_level(logging.WARNING):
-        with locked_directory(tmp_path / "run", "--run-dir"):
+        with locked_directory(tmp_path / "run", "--out"):
             pass
     assert "make sure that no other process writes" in caplog.text

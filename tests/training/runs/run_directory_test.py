@@ -6,6 +6,7 @@ import pytest
 
 from keras_pkm.files.presets import save_preset
 from training.pretraining.recipe import RECIPES
+from training.runs.files import write_json
 from training.runs.run_directory import RunDirectory
 from training.runs.run_directory import find_preset
 from training.runs.user_error import UserError
@@ -52,7 +53,7 @@ def test_check(tmp_path):
     (tmp_path / "notes.txt").write_text("mine")
     with pytest.raises(UserError, match="contains other files"):
         RunDirectory(tmp_path).check(recipe)
-    with pytest.raises(UserError, match="--run-dir must be a directory"):
+    with pytest.raises(UserError, match="--out must be a directory"):
         RunDirectory(tmp_path / "notes.txt").check(recipe)
 
 
@@ -60,7 +61,7 @@ def test_check_of_a_directory_that_holds_a_run(tmp_path):
     recipe = RECIPES["laptop"]
     run = RunDirectory(tmp_path / "run")
     run.create(recipe)
-    run.check(dataclasses.replace(recipe, run_dir="elsewhere"))
+    run.check(dataclasses.replace(recipe, out="elsewhere"))
     other = dataclasses.replace(recipe, seed=3, memory_layers=(2,))
     with pytest.raises(UserError) as error:
         run.check(other)
@@ -88,14 +89,14 @@ def test_check_of_a_directory_that_holds_a_run(tmp_path):
 
 def test_create_where_nothing_can_be_written(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(UserError, match="--run-dir"):
+    with pytest.raises(UserError, match="--out"):
         RunDirectory(tmp_path / "file" / "run").create(RECIPES["laptop"], None)
 
 
 def test_the_model_of_a_run(tmp_path):
     run = RunDirectory(tmp_path)
     assert not run.is_run
-    run.recipe.write_text('{"corpus": "python-docs"}')
+    run.recipe.write_text('{"plain_steps": 0}')
     assert run.is_pretraining_run
     with pytest.raises(UserError, match="none in best or last or plain yet"):
         run.find_model()
@@ -117,3 +118,19 @@ def test_the_model_of_a_run(tmp_path):
     (best / "config.json").write_text("{}")
     run.results.write_text(f'{{"best_model": "{run.name_of(best)}"}}')
     assert run.find_model() == best
+
+
+@pytest.mark.parametrize(
+    ("stored", "found"),
+    [
+        ({"corpus": "a.txt", "run_dir": "runs/a"}, {"text": "a.txt"}),
+        ({"task": "squad", "data": "here"}, {"squad": "here"}),
+        ({"task": "cola", "data": "here"}, {"glue": "here"}),
+    ],
+)
+def test_recipes_of_older_runs_have_the_names_of_today(tmp_path, stored, found):
+    run = RunDirectory(tmp_path)
+    write_json(run.recipe, stored)
+    recipe = run.read_recipe()
+    assert recipe.items() >= found.items()
+    assert not {"corpus", "run_dir", "data"} & set(recipe)

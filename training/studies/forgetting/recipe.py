@@ -3,9 +3,6 @@
 The command line has one flag for each field; the comment above is its help.
 """
 
-import dataclasses
-import os
-import pathlib
 from typing import Annotated
 from typing import Literal
 
@@ -14,6 +11,8 @@ from training.commands.fields import Count
 from training.commands.fields import Positives
 from training.commands.fields import Share
 from training.commands.fields import check_fields
+from training.commands.recipe_groups import Comparison
+from training.commands.recipe_groups import recipe
 from training.runs.user_error import UserError
 
 MethodName = Literal[
@@ -29,8 +28,8 @@ MethodName = Literal[
 ]
 
 
-@dataclasses.dataclass(frozen=True)
-class ForgettingRecipe:
+@recipe
+class ForgettingRecipe(Comparison):
     """Compare teaching methods: what a model learns, and what it forgets.
 
     $ python training/teach.py --compare --out forgetting
@@ -45,8 +44,6 @@ class ForgettingRecipe:
     --verbose also shows the messages of TensorFlow.
     """
 
-    # Directory of the figures and the report.
-    out: pathlib.Path
     # The methods to compare. They train all weights (all), all weights with old
     # facts in each batch (replay), the feed-forward networks (ffn), only the
     # head (head), LoRA (lora), all values that a batch reads (values-...), or
@@ -66,8 +63,6 @@ class ForgettingRecipe:
     group_size: Count = 50
     # Number of passes over the old facts when they are first learned.
     epochs: Count = 40
-    # Number of seeds of facts and initial weights. It can be raised later.
-    seeds: Count = 1
 
     # --- A run instead ---
 
@@ -101,15 +96,6 @@ class ForgettingRecipe:
     slots: Count = 1000
 
     # --- Machine ---
-
-    # Number of models to teach in parallel. Default: two, if there are two
-    # cores.
-    processes: Count | None = None
-
-    @property
-    def at_once(self) -> int:
-        """The number of models that are taught in parallel."""
-        return self.processes or min(2, os.cpu_count() or 1)
 
     def check(self) -> None:
         """Checks the numbers."""

@@ -37,7 +37,7 @@ def collect_figures(recipe: ReproductionRecipe, runs: PaperRuns) -> dict:
             "paper": paper.title,
             "scale": "quick" if recipe.quick else recipe.scale,
             "steps": recipe.size.steps,
-            "corpus": recipe.corpus,
+            "corpus": recipe.text,
             "validation": recipe.validation,
             "out_of_domain": recipe.out_of_domain,
         },

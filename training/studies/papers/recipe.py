@@ -2,12 +2,13 @@
 
 import dataclasses
 import os
-import pathlib
 from typing import Literal
 
 from training.commands.fields import Count
 from training.commands.fields import check_fields
 from training.commands.fields import out_of_range
+from training.commands.recipe_groups import Comparison
+from training.commands.recipe_groups import recipe
 from training.runs.user_error import UserError
 from training.studies.papers.papers import PAPERS
 from training.studies.papers.papers import Candidate
@@ -15,8 +16,8 @@ from training.studies.papers.papers import Paper
 from training.studies.papers.papers import Scale
 
 
-@dataclasses.dataclass(frozen=True)
-class ReproductionRecipe:
+@recipe
+class ReproductionRecipe(Comparison):
     """Repeat a paper's comparison: train and measure its models.
 
     $ python training/reproduce.py --out comparison --tasks none
@@ -36,8 +37,6 @@ class ReproductionRecipe:
     --verbose also shows the messages of TensorFlow.
     """
 
-    # Directory of the runs and the report.
-    out: pathlib.Path
     # Whose comparison to repeat.
     paper: Literal["kim-jung", "lample"] = "kim-jung"
     # Size of the models: an hour and a half on two cores, or days on many GPUs.
@@ -47,15 +46,13 @@ class ReproductionRecipe:
     quick: bool = False
     # Text to train on: files or globs separated by commas, tfds:NAME, or
     # python-docs.
-    corpus: str = "python-docs"
+    text: str = "python-docs"
     # Held-out text, likewise. Default: a twentieth of the corpus's documents.
     validation: str | None = None
     # Text of another kind, on which the models are measured, too.
     out_of_domain: str | None = None
     # Steps of each stage. Default: those of the scale.
     steps: Count | None = None
-    # Number of seeds to train models with. It can be raised later.
-    seeds: Count = 1
     # Models to train with all of the seeds, by their letters; the others are
     # trained with the first seed only. Default: all models.
     repeat: tuple[Literal["a", "b", "c", "d", "e", "f", "g"], ...] | None = None
@@ -74,9 +71,6 @@ class ReproductionRecipe:
     fine_tuning_seeds: Count = 1
     # Directory of prepared tfds data. With it nothing is downloaded.
     data_dir: str | None = None
-    # Commands to run at the same time. Default: two at laptop scale, if there
-    # are two cores, and one at the paper's, which uses all GPUs.
-    processes: Count | None = None
 
     @property
     def at_once(self) -> int:

@@ -36,7 +36,7 @@ class PaperStudy(Study):
         recipe = self.recipe
         left = {job.name for job in self.jobs() if not job.is_done}
         if not self.runs.pretraining(0, "a").has_data:
-            for text in filter(None, (recipe.corpus, recipe.validation)):
+            for text in filter(None, (recipe.text, recipe.validation)):
                 open_corpus(text, recipe.data_dir).check()
         other = recipe.out_of_domain
         if other is not None and any(
@@ -91,7 +91,7 @@ class PaperStudy(Study):
         options = {
             **recipe.size.pretraining,
             **model.pretraining,
-            "corpus": recipe.corpus,
+            "text": recipe.text,
             "validation": recipe.validation,
             "data_dir": recipe.data_dir,
             "memory_block": model.block,
@@ -100,7 +100,7 @@ class PaperStudy(Study):
             "steps": recipe.size.steps,
             # Each run's stages take two of them.
             "seed": 2 * seed,
-            "run_dir": run.root,
+            "out": run.root,
         }
         needs = []
         if run.root != first.root:
@@ -129,7 +129,7 @@ class PaperStudy(Study):
             **recipe.size.measuring,
             "model": run.root,
             "text": recipe.out_of_domain,
-            "output": result,
+            "out": result,
             "data_dir": recipe.data_dir,
         }
         title = recipe.models[key].title
@@ -150,12 +150,13 @@ class PaperStudy(Study):
             **recipe.size.fine_tuning,
             "task": task,
             "model": model.root,
-            "data": recipe.squad if task == "squad" else recipe.glue,
+            "glue": recipe.glue,
+            "squad": recipe.squad,
             "seeds": recipe.fine_tuning_seeds,
             "limit": recipe.size.limits.get(task),
             "data_dir": recipe.data_dir,
             "freeze": _FROZEN if frozen else None,
-            "run_dir": run.root,
+            "out": run.root,
         }
         return Job(
             f"fine-tuning {key}, {recipe.models[key].title}, on {task}"

@@ -145,10 +145,8 @@ def build_model(
         memory_block=block,
         share_table=candidate.share_table,
         memory={
+            **recipe.memory_config(),
             "num_sub_keys": num_sub_keys,
-            "num_heads": recipe.memory_heads,
-            "top_k": recipe.memory_top_k,
-            "key_dim": recipe.memory_key_dim,
             "values_initializer": first_values(),
             **candidate.memory,
         },

@@ -4,9 +4,6 @@ The command line has one flag for each field; the comment above is its help.
 """
 
 import argparse
-import dataclasses
-import os
-import pathlib
 from typing import Annotated
 from typing import Any
 from typing import Literal
@@ -22,6 +19,11 @@ from training.commands.fields import Positive
 from training.commands.fields import Rate
 from training.commands.fields import check_fields
 from training.commands.fields import out_of_range
+from training.commands.recipe_groups import Comparison
+from training.commands.recipe_groups import MemorySizes
+from training.commands.recipe_groups import ModelSizes
+from training.commands.recipe_groups import Schedule
+from training.commands.recipe_groups import recipe
 from training.facts.fact_batches import Facts
 from training.facts.open_facts import open_facts
 from training.runs.user_error import UserError
@@ -47,8 +49,8 @@ CandidateName = Literal[
 ]
 
 
-@dataclasses.dataclass(frozen=True)
-class RecallRecipe:
+@recipe
+class RecallRecipe(ModelSizes, MemorySizes, Schedule, Comparison):
     """Measure how many facts a model can know, with and without memory.
 
     $ python training/recall.py --out recall
@@ -63,8 +65,6 @@ class RecallRecipe:
     --verbose also shows the messages of TensorFlow.
     """
 
-    # Directory of the figures and the report.
-    out: pathlib.Path
     # Run the full comparison: all candidates, three seeds, and the best
     # learning rates for each candidate. It takes hours.
     full: bool = False
@@ -97,24 +97,15 @@ class RecallRecipe:
         "wide-time",
         "resm",
     )
-    # Number of encoder layers.
     num_layers: Count = 2
-    # Width of the encoder layers.
     hidden_dim: Count = 64
-    # Number of attention heads.
     num_heads: Count = 4
-    # Width of the feed-forward networks, unless they are widened.
     intermediate_dim: Count = 256
     # Layers with a memory, counted from 1.
     memory_layers: Counts = (1,)
-    # Number of sub-keys for each half of a query. The number of slots is its
-    # square.
     num_sub_keys: Count = 256
-    # Number of heads of a memory.
     memory_heads: Count = 2
-    # Number of slots that each head reads for a token.
     memory_top_k: Count = 8
-    # Width of a head's query.
     memory_key_dim: Count = 64
 
     # --- Training ---
@@ -124,7 +115,6 @@ class RecallRecipe:
     seconds: Positive = 150.0
     # Number of steps of each candidate, instead of --seconds.
     steps: Count | None = None
-    # Number of facts in a batch.
     batch_size: Count = 512
     # Peak learning rates of everything but the memory values. If there are
     # several, each candidate uses the one with which it knows most; the choice
@@ -135,13 +125,7 @@ class RecallRecipe:
     # Schedule of the memory values' learning rate: constant, or linear like the
     # other rate.
     memory_schedule: Literal["constant", "linear"] = "linear"
-    # Share of the steps during which the learning rates rise; after that they
-    # fall to zero.
     warmup_ratio: Rate = 0.05
-    # Maximum norm of all gradients together.
-    clip_norm: Positive | None = 1.0
-    # Number of seeds to train each candidate with. It can be raised later.
-    seeds: Count = 1
 
     # --- Sweeps ---
 
@@ -154,15 +138,6 @@ class RecallRecipe:
     sweep_sub_keys: Counts = (64, 128, 256, 512)
 
     # --- Machine ---
-
-    # Number of models to train in parallel. Default: two, if there are two
-    # cores. --seconds refers to a model that trains alone.
-    processes: Count | None = None
-
-    @property
-    def at_once(self) -> int:
-        """The number of models that train in parallel."""
-        return self.processes or min(2, os.cpu_count() or 1)
 
     @property
     def has_random_facts(self) -> bool:

@@ -12,7 +12,7 @@ from training.studies.papers.study import PaperStudy
 
 
 def test_models_differ_by_their_flags_alone():
-    recipe = ReproductionRecipe(pathlib.Path("out"), paper="lample")
+    recipe = ReproductionRecipe(out=pathlib.Path("out"), paper="lample")
     jobs = PaperStudy(recipe).jobs()
     assert {job.script for job in jobs} == {"pretrain.py"}
     # Of a flag that is there twice, the last one counts.
@@ -31,7 +31,7 @@ def test_models_differ_by_their_flags_alone():
 
 
 def test_report(tmp_path):
-    recipe = ReproductionRecipe(tmp_path, paper="lample", quick=True)
+    recipe = ReproductionRecipe(out=tmp_path, paper="lample", quick=True)
     write_comparison(recipe)
     study = PaperStudy(recipe)
     study.write_report(study.collect())

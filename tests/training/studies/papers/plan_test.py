@@ -10,7 +10,7 @@ from training.studies.papers.study import PaperStudy
 @pytest.mark.parametrize("scale", ["laptop", "paper"])
 def test_every_command_has_what_it_needs(scale):
     recipe = ReproductionRecipe(
-        pathlib.Path("out"), scale=scale, seeds=2, out_of_domain="books.txt"
+        out=pathlib.Path("out"), scale=scale, seeds=2, out_of_domain="books.txt"
     )
     made, names = set(), set()
     for job in PaperStudy(recipe).jobs():
@@ -25,14 +25,14 @@ def test_every_command_has_what_it_needs(scale):
 
 
 def test_budgets_are_equal():
-    recipe = ReproductionRecipe(pathlib.Path("out"), seeds=1)
+    recipe = ReproductionRecipe(out=pathlib.Path("out"), seeds=1)
     pretraining = [
         dict(zip(job.args, job.args[1:]))
         for job in PaperStudy(recipe).jobs()
         if job.script == "pretrain.py"
     ]
     assert len(pretraining) == len(PAPERS["kim-jung"].models) == 7
-    for name in ("--steps", "--seed", "--corpus", "--learning-rate"):
+    for name in ("--steps", "--seed", "--text", "--learning-rate"):
         assert len({flags[name] for flags in pretraining}) == 1
     # One vocabulary, and the same rows.
     assert [flags.get("--data-from") for flags in pretraining] == [
@@ -45,7 +45,7 @@ def test_budgets_are_equal():
 
 def test_seeds_of_some_models_only():
     recipe = ReproductionRecipe(
-        pathlib.Path("out"), seeds=3, repeat=("c", "f"), tasks=()
+        out=pathlib.Path("out"), seeds=3, repeat=("c", "f"), tasks=()
     )
     jobs = PaperStudy(recipe).jobs()
     runs = [
@@ -59,7 +59,7 @@ def test_seeds_of_some_models_only():
 
 
 def test_memories_are_frozen_where_there_are_any():
-    recipe = ReproductionRecipe(pathlib.Path("out"), tasks=("cola",))
+    recipe = ReproductionRecipe(out=pathlib.Path("out"), tasks=("cola",))
     found = [
         (pathlib.Path(job.result).parent.name, "--freeze" in job.args)
         for job in PaperStudy(recipe).jobs()

@@ -12,7 +12,7 @@ from training.studies.papers.study import PaperStudy
 
 @pytest.fixture
 def recipe(tmp_path):
-    return ReproductionRecipe(tmp_path / "out")
+    return ReproductionRecipe(out=tmp_path / "out")
 
 
 def hold(recipe):
@@ -49,7 +49,7 @@ def test_only_one_process_writes(recipe):
     hold(recipe)
 
 
-@pytest.mark.parametrize("missing", ["corpus", "out-of-domain", "glue"])
+@pytest.mark.parametrize("missing", ["text", "out-of-domain", "glue"])
 def test_inputs_are_read_before_anything_is_written(missing, recipe, capsys):
     """Fine-tuning begins hours after the command."""
     args = ["--out", str(recipe.out), f"--{missing}", "none.txt"]

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.slow
 def command(tmp_path_factory):
     root = tmp_path_factory.mktemp("comparison")
     return [
-        *("--quick", "--corpus", write_corpus(root / "corpus.txt")),
+        *("--quick", "--text", write_corpus(root / "corpus.txt")),
         *("--glue", write_glue(root / "glue"), "--out", str(root / "out")),
     ]
 
