@@ -13,7 +13,7 @@ from tests.built_once import built_once
 from tests.own_collectives import use_own_collectives
 from tests.training.tiny_run import build_tiny_run
 from tests.training.tiny_run import open_tiny_run
-from training.commands.host_memory import keep_host_memory
+from training.commands.strategy import keep_host_memory
 
 # Upstream's contract tests need grain. Users need not have it, and with it
 # keras-hub's `fit` and `predict` take another way.

@@ -18,8 +18,8 @@ import tyro
 
 from training.commands.command_line import print_errors
 from training.evaluation.evaluate import evaluate
+from training.evaluation.evaluate import format_results
 from training.evaluation.recipe import EvaluationRecipe
-from training.evaluation.results import format_results
 from training.reports.markdown import print_markdown
 from training.runs.files import write_json
 from training.runs.outputs import check_output_file

@@ -26,15 +26,17 @@ from training.commands.command_line import writing_to
 from training.commands.signals import Signals
 from training.commands.strategy import default_precision
 from training.commands.strategy import prepare_devices
-from training.finetuning.prepare import open_task
+from training.finetuning.glue import GlueFinetuning
 from training.finetuning.recipe import FinetuningRecipe
-from training.finetuning.recipe_check import check_recipe
+from training.finetuning.recipe import check_recipe
 from training.finetuning.results import format_results
 from training.finetuning.results import make_results
-from training.finetuning.seeds import train_seeds
+from training.finetuning.seed import train_seeds
+from training.finetuning.squad import SquadFinetuning
 from training.loading.pretrained_model import load_pretrained
 from training.reports.markdown import print_markdown
 from training.runs.run_directory import RunDirectory
+from training.tasks.bad_rows import BadRows
 
 
 def main(args: list[str] | None = None) -> int:
@@ -60,7 +62,11 @@ def finetune(recipe: FinetuningRecipe, signals: Signals) -> dict:
     run = RunDirectory(run_dir)
     with writing_to(run, strategy):
         run.check(recipe)
-        kind = open_task(recipe, pretrained)
+        bad_rows = BadRows(recipe.skip_bad_rows)
+        open_task = SquadFinetuning if recipe.is_squad else GlueFinetuning
+        kind = open_task(recipe, pretrained, bad_rows)
+        if bad_rows.rows:
+            print(bad_rows.report())
         run.create(recipe)
         seeds = train_seeds(recipe, pretrained, kind, strategy, signals, run)
         results = make_results(recipe, pretrained, kind, run, seeds)

@@ -6,7 +6,7 @@ from tests.training.tiny_run import TINY
 from training.loading.pretrained_model import load_tokenizer
 from training.pretrain import main
 from training.pretraining.recipe import RECIPES
-from training.pretraining.recipe_check import check_recipe
+from training.pretraining.recipe import check_recipe
 
 
 @pytest.fixture

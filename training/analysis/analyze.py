@@ -1,20 +1,30 @@
 """Makes the report on a model's memories that a recipe describes."""
 
+import contextlib
 import pathlib
+from typing import Literal
 
-from training.analysis.ablate import measure_ablations
+from tqdm import tqdm
+
 from training.analysis.read_model import is_served
 from training.analysis.read_model import load_with_memory
+from training.analysis.read_model import masked_batches
 from training.analysis.read_model import read_classes
 from training.analysis.read_model import read_served_model
 from training.analysis.read_model import read_trained_model
 from training.analysis.recipe import AnalysisRecipe
+from training.loading.pretrained_model import load_masked_lm
+from training.measuring.ablation import Ablation
+from training.measuring.ablation import ablated_memory
+from training.measuring.perplexity import LanguageModelEvaluator
 from training.measuring.slot_tokens import SlotReaders
 from training.measuring.slot_tokens import find_readers
 from training.pretraining.logs import read_curves_of_runs
 from training.pretraining.logs import read_staleness
 from training.reports.memory_report import MemoryReport
 from training.runs.run_directory import RunDirectory
+from training.runs.user_error import UserError
+from training.text.corpus import Corpus
 from training.text.corpus import open_corpus
 
 
@@ -55,3 +65,41 @@ def analyze(recipe: AnalysisRecipe) -> MemoryReport:
         classes=classes,
         class_names=class_names,
     )
+
+
+def measure_ablations(
+    recipe: AnalysisRecipe, corpus: Corpus
+) -> dict[str, dict[str, float]]:
+    """Measures the trained model and the ablations of `--ablate-memory`."""
+    if not recipe.ablate_memory:
+        return {}
+    if is_served(recipe.model):
+        raise UserError(
+            "--ablate-memory needs a model that was not exported: pass the "
+            "run that it was exported from"
+        )
+    task, family, tokenizer = load_masked_lm(recipe.model)
+    evaluator = LanguageModelEvaluator(task)
+    found: dict[str, dict[str, float]] = {}
+    ways: tuple[Literal["trained"] | Ablation, ...] = (
+        "trained",
+        *recipe.ablate_memory,
+    )
+    with masked_batches(
+        recipe, task.backbone, family, tokenizer, corpus
+    ) as batches:
+        for how in ways:
+            ablation = (
+                contextlib.nullcontext()
+                if how == "trained"
+                else ablated_memory(task, how)
+            )
+            with ablation:
+                evaluation = evaluator.evaluate(
+                    batches, lambda some: tqdm(some, "Ablation", disable=None)
+                )
+            found[how] = {
+                "perplexity": evaluation.perplexity,
+                "standard_error": evaluation.standard_error,
+            }
+    return found

@@ -17,9 +17,9 @@ from training.batches.labelled import encode_texts
 from training.loading.families import EncoderFamily
 from training.loading.pretrained_model import PretrainedModel
 from training.loading.pretrained_model import load_pretrained
-from training.measuring.class_reads import compare_classes
 from training.measuring.memory_reads import TextReads
 from training.measuring.memory_reads import collect_reads
+from training.measuring.memory_reads import compare_classes
 from training.measuring.text_batches import input_length
 from training.measuring.text_batches import pack_text
 from training.runs.files import check_unchanged

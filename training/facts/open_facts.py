@@ -1,14 +1,16 @@
 """The facts that `--facts` names."""
 
 import pathlib
+import sys
+import unicodedata
 
 import keras_hub
 
 from training.facts.fact_batches import Facts
 from training.facts.fact_file import read_fact_file
 from training.facts.random_facts import RandomFacts
+from training.facts.text_facts import Fact
 from training.facts.text_facts import TextFacts
-from training.facts.unicode_names import unicode_names
 from training.runs.user_error import UserError
 from training.text.byte_pairs import train_byte_pairs
 from training.text.word_pieces import make_tokenizer
@@ -49,3 +51,22 @@ def open_facts(
         )
     vocabulary = train_vocabulary(texts, vocabulary_size, progress=False)
     return TextFacts(facts, make_tokenizer(vocabulary))
+
+
+# These names follow from the code point, like names that end with it.
+_COMPUTED = "HANGUL SYLLABLE "
+
+
+def unicode_names() -> list[Fact]:
+    """Returns the names of all characters with individual names.
+
+    Subjects are code points as hexadecimal digits; there is no relation.
+    """
+    facts = []
+    for point in range(sys.maxunicode + 1):
+        digits = f"{point:04X}"
+        name = unicodedata.name(chr(point), "")
+        if name and not name.startswith(_COMPUTED) and digits not in name:
+            place = f"U+{digits} of Unicode {unicodedata.unidata_version}"
+            facts.append(Fact(digits, "", name, place))
+    return facts

@@ -8,6 +8,7 @@ import keras_hub
 import tensorflow as tf
 
 from keras_pkm.callbacks import TrainingCheckpoint
+from keras_pkm.files.checksums import record_checksums
 from keras_pkm.files.presets import save_preset
 from keras_pkm.files.whole_files import write_whole
 from keras_pkm.models import copy_matching_weights
@@ -15,13 +16,26 @@ from keras_pkm.models import freeze_memory
 from training.batches.labelled import training_batches
 from training.commands.signals import Signals
 from training.finetuning.kind import FinetuningKind
-from training.finetuning.progress import SeedProgress
 from training.finetuning.recipe import FinetuningRecipe
 from training.fitting.optimizer import make_optimizer
+from training.fitting.resumable_fit import Progress
 from training.fitting.resumable_fit import resumable_fit
 from training.loading.pretrained_model import PretrainedModel
+from training.runs.files import read_json
+from training.runs.files import write_json
+from training.runs.run_directory import RunDirectory
 from training.runs.run_directory import SeedDirectory
 from training.runs.user_error import RunError
+
+
+@dataclasses.dataclass
+class SeedProgress(Progress):
+    """The figures of a seed so far; only `EvaluateDevSets` changes them."""
+
+    # The figures after each epoch.
+    epochs: list[dict] = dataclasses.field(default_factory=list)
+    # The number of the best epoch, counted from 1.
+    best: int = 0
 
 
 def train_seed(
@@ -147,3 +161,30 @@ class EvaluateDevSets(keras.callbacks.Callback):
             save_preset(self.model, self.kind.preprocessor, self.directory.best)
             for name, text in found.files.items():
                 write_whole(self.directory.root / name, text)
+
+
+def train_seeds(
+    recipe: FinetuningRecipe,
+    pretrained: PretrainedModel,
+    kind: FinetuningKind,
+    strategy: tf.distribute.Strategy,
+    signals: Signals,
+    run: RunDirectory,
+) -> dict[int, dict]:
+    """Fine-tunes with all seeds of a recipe that are not yet done."""
+    print(
+        f"{run.root}: {recipe.task}, {len(kind.train):,} rows to train on, "
+        f"{recipe.devices} device(s), {recipe.precision}"
+    )
+    seeds = {}
+    for seed in range(recipe.seed, recipe.seed + recipe.seeds):
+        directory = run.seed(seed)
+        if directory.results.exists():
+            seeds[seed] = read_json(directory.results, "--out")
+            continue
+        seeds[seed] = train_seed(
+            recipe, pretrained, kind, strategy, signals, seed, directory
+        )
+        write_json(directory.results, seeds[seed])
+        record_checksums(run.root, [directory.results])
+    return seeds

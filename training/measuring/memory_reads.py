@@ -3,11 +3,16 @@
 import dataclasses
 from collections.abc import Iterable
 
+import keras
 import numpy as np
+import tensorflow as tf
 
+from keras_pkm.metrics import ClassMemoryUsage
+from keras_pkm.metrics.numbers import result_numbers
 from keras_pkm.metrics.top1_slots import top1_slots
 from keras_pkm.probing.memory_access import MemoryAccess
 from keras_pkm.probing.usage_counter import UsageCounter
+from keras_pkm.teaching.slot_importance import SlotImportance
 
 # The factor between the numbers of tokens at two points of a coverage curve.
 _GROWTH = 1.25
@@ -115,3 +120,37 @@ def _add_point(
                 "top1_mu": float(np.mean(counts["top1"] > 0)),
             }
         )
+
+
+def compare_classes(
+    accesses: Iterable[MemoryAccess], labels: np.ndarray
+) -> dict[int, dict[str, float]]:
+    """Compares the reads for examples of class 0 and of class 1."""
+    metrics, done = {}, 0
+    for access in accesses:
+        some = labels[done : done + len(access.is_token)]
+        done += len(some)
+        for number, (slots, weights) in access.memories.items():
+            if number not in metrics:
+                metrics[number] = ClassMemoryUsage(access.num_slots[number])
+            metrics[number].update_state(
+                slots[: len(some)],
+                weights[: len(some)],
+                some,
+                access.is_token[: len(some)],
+            )
+    return {
+        number: result_numbers(metric)
+        for number, metric in sorted(metrics.items())
+    }
+
+
+# Enough to distinguish slots that all text reads from those that few texts do.
+_BATCHES = 200
+
+
+def count_background(
+    model: keras.Model, batches: tf.data.Dataset
+) -> SlotImportance:
+    """Counts the batches of a text that read each slot."""
+    return SlotImportance.of_background(model, batches.take(_BATCHES))

@@ -13,7 +13,7 @@ from training.pretraining.data import plan_data
 from training.pretraining.initial_model import InitialModel
 from training.pretraining.initial_model import recipe_of_initial_model
 from training.pretraining.recipe import PretrainingRecipe
-from training.pretraining.recipe_check import check_recipe
+from training.pretraining.recipe import check_recipe
 from training.runs.run_directory import RunDirectory
 from training.runs.user_error import UserError
 

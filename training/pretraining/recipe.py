@@ -10,6 +10,8 @@ from typing import Literal
 import tyro
 from pydantic import Field
 
+from keras_pkm.layers import ProductKeyMemory
+from keras_pkm.layers.memory_layers import check_memory_layers
 from training.commands.fields import Count
 from training.commands.fields import Length
 from training.commands.fields import Positive
@@ -17,6 +19,8 @@ from training.commands.fields import Rate
 from training.commands.fields import Seed
 from training.commands.fields import Share
 from training.commands.fields import Whole
+from training.commands.fields import check_fields
+from training.commands.fields import out_of_range
 from training.commands.recipe_groups import Machine
 from training.commands.recipe_groups import MemorySizes
 from training.commands.recipe_groups import ModelSizes
@@ -24,6 +28,7 @@ from training.commands.recipe_groups import Run
 from training.commands.recipe_groups import Schedule
 from training.commands.recipe_groups import Text
 from training.commands.recipe_groups import recipe
+from training.runs.user_error import UserError
 
 
 @recipe
@@ -226,3 +231,43 @@ def parse_recipe(args: list[str] | None) -> PretrainingRecipe:
     name.add_argument("--recipe", choices=RECIPES, default="laptop")
     known, _ = name.parse_known_args(args)
     return tyro.cli(PretrainingRecipe, args=args, default=RECIPES[known.recipe])
+
+
+def check_recipe(recipe: PretrainingRecipe, replicas: int = 1) -> None:
+    """Checks the numbers of a recipe."""
+    check_fields(recipe)
+    if recipe.hidden_dim % recipe.num_heads:
+        rule = f"a divisor of --hidden-dim, {recipe.hidden_dim}"
+        raise out_of_range(recipe, "num_heads", rule)
+    if recipe.objective == "causal" and recipe.memory_block not in (
+        "resm",
+        "ffn",
+    ):
+        raise out_of_range(
+            recipe, "memory_block", f"resm or ffn with {recipe.backbone}"
+        )
+    if recipe.memory_block != "ffn":
+        try:
+            ProductKeyMemory(**recipe.memory_config())
+            check_memory_layers(recipe.memory_layers, recipe.num_layers)
+        except ValueError as error:
+            raise UserError(f"the memory cannot be built: {error}") from error
+        if not recipe.memory_layers:
+            raise UserError(
+                "--memory-layers must name a layer, received none: pass "
+                "--memory-block ffn for a model without memory"
+            )
+    if recipe.batch_size % replicas:
+        raise out_of_range(
+            recipe, "batch_size", f"a multiple of the {replicas} devices"
+        )
+    every = recipe.evaluate_every
+    if every is not None:
+        stages = [s for s in (recipe.plain_steps, recipe.steps) if s]
+        if every < 1 or any(steps % every for steps in stages):
+            raise out_of_range(
+                recipe,
+                "evaluate_every",
+                f"a divisor of {' and '.join(map(str, stages))}, the steps of "
+                "each stage",
+            )

@@ -12,11 +12,11 @@ from keras_pkm.callbacks import TrainingCheckpoint
 from keras_pkm.layers.value_table import first_values
 from keras_pkm.trainers.freezing import freeze_pooler
 from training.commands.signals import Signals
-from training.fitting.epoch_log import EpochLog
+from training.fitting.logs import EpochLog
+from training.fitting.logs import PerplexityLog
+from training.fitting.logs import ShortProgress
 from training.fitting.optimizer import make_optimizer
-from training.fitting.perplexity_log import PerplexityLog
 from training.fitting.resumable_fit import resumable_fit
-from training.fitting.short_progress import ShortProgress
 from training.measuring.perplexity import Evaluation
 from training.measuring.perplexity import LanguageModelEvaluator
 from training.pretraining.data import PretrainingData

@@ -1,5 +1,6 @@
 """Callbacks for the evaluations of a stage of pretraining."""
 
+import dataclasses
 import pathlib
 import time
 from collections.abc import Callable
@@ -10,7 +11,27 @@ import keras_hub
 
 from keras_pkm.callbacks import TrainingCheckpoint
 from keras_pkm.files.presets import save_preset
+from training.fitting.resumable_fit import Progress
 from training.measuring.perplexity import Evaluation
+
+
+@dataclasses.dataclass
+class StageProgress(Progress):
+    """The figures of a stage so far, and of the stages before it.
+
+    It is created when a stage begins; only the callbacks of
+    `training.pretraining.stage_callbacks` change it.
+    """
+
+    # The figures of the stages before.
+    finished: list[dict] = dataclasses.field(default_factory=list)
+    # The held-out perplexity before the first step, if the stage starts from
+    # another model.
+    perplexity_before: float | None = None
+    # The lowest held-out perplexity so far.
+    lowest: float = float("inf")
+    # The stage's figures at the last evaluation.
+    figures: dict = dataclasses.field(default_factory=dict)
 
 
 class EvaluateHeldOut(keras.callbacks.Callback):

@@ -35,13 +35,13 @@ class MemoryReport:
     # The most read slots and the tokens that read them, by the number of the
     # layer.
     readers: dict[int, list[SlotReaders]]
-    # From `training.analysis.ablate.measure_ablations`.
+    # From `training.analysis.analyze.measure_ablations`.
     ablations: dict[str, dict[str, float]]
     # From `training.pretraining.logs.read_staleness`.
     staleness: dict[int, dict[int, dict[int, float]]]
     # From `training.pretraining.logs.read_curves_of_runs`.
     curves: dict[str, dict[str, list]]
-    # From `training.measuring.class_reads.compare_classes`, by the name of the
+    # From `training.measuring.memory_reads.compare_classes`, by the name of the
     # model.
     classes: dict[str, dict[int, dict[str, float]]]
     # The names of the two classes, that of label 0 first.

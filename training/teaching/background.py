@@ -10,7 +10,7 @@ import keras_hub
 from keras_pkm.teaching.slot_importance import SlotImportance
 from training.loading.families import DecoderFamily
 from training.loading.families import EncoderFamily
-from training.measuring.slot_background import count_background
+from training.measuring.memory_reads import count_background
 from training.measuring.text_batches import PackedText
 from training.measuring.text_batches import pack_text
 from training.runs.files import check_unchanged

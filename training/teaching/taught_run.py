@@ -20,9 +20,9 @@ from training.runs.run_directory import RunDirectory
 from training.runs.user_error import UserError
 from training.teaching.background import choose_method
 from training.teaching.background import find_importance
+from training.teaching.material import open_material
 from training.teaching.methods import check_memory
 from training.teaching.methods import make_teacher
-from training.teaching.open_material import open_material
 from training.teaching.recipe import TeachingRecipe
 from training.teaching.results import format_results
 from training.teaching.teach import teach

@@ -11,7 +11,7 @@ _COUNT = """
 import resource, sys
 import numpy as np
 import tensorflow as tf
-from training.commands.host_memory import keep_host_memory
+from training.commands.strategy import keep_host_memory
 
 def faults():
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt

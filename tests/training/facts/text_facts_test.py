@@ -5,9 +5,9 @@ import pytest
 import tensorflow as tf
 
 from training.facts.fact_batches import some_facts
+from training.facts.open_facts import unicode_names
 from training.facts.text_facts import Fact
 from training.facts.text_facts import TextFacts
-from training.facts.unicode_names import unicode_names
 from training.runs.user_error import UserError
 from training.text.word_pieces import SPECIAL_TOKENS
 from training.text.word_pieces import make_tokenizer

@@ -9,7 +9,7 @@ from keras_pkm import models
 from tests.markdown import squeezed
 from training.finetuning import seed as finetuning_seed
 from training.finetuning.kind import Evaluated
-from training.finetuning.progress import SeedProgress
+from training.finetuning.seed import SeedProgress
 from training.runs.run_directory import SeedDirectory
 from training.tasks.squad_score import squad_score
 

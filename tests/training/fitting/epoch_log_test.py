@@ -1,4 +1,4 @@
-from training.fitting.epoch_log import EpochLog
+from training.fitting.logs import EpochLog
 from training.pretraining.logs import read_rows
 
 

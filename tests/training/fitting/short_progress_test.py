@@ -1,4 +1,4 @@
-from training.fitting.short_progress import ShortProgress
+from training.fitting.logs import ShortProgress
 
 
 def test_two_means_are_left():

@@ -4,8 +4,8 @@ import pytest
 
 from keras_pkm.callbacks import TrainingCheckpoint
 from keras_pkm.optimizers import PKMAdam
-from training.fitting.progress import Progress
-from training.fitting.skipped_steps import SkippedStepsOfRun
+from training.fitting.resumable_fit import Progress
+from training.fitting.resumable_fit import SkippedStepsOfRun
 from training.runs.user_error import RunError
 
 

@@ -17,8 +17,8 @@ from training.facts.fact_batches import training_batches
 from training.facts.fact_range import FactRange
 from training.facts.random_facts import RandomFacts
 from training.loading.pretrained_model import load_language_model
+from training.measuring.memory_reads import count_background
 from training.measuring.perplexity import LanguageModelEvaluator
-from training.measuring.slot_background import count_background
 from training.studies.forgetting.candidates import CANDIDATES
 from training.studies.forgetting.recipe import ForgettingRecipe
 from training.studies.recall.candidates import build_model
@@ -28,8 +28,8 @@ from training.teaching.background import check_background
 from training.teaching.background import find_importance
 from training.teaching.material import FactMaterial
 from training.teaching.material import Material
+from training.teaching.material import open_material
 from training.teaching.methods import check_memory
-from training.teaching.open_material import open_material
 from training.teaching.recipe import TeachingRecipe
 
 # The learning rates that `training/recall.py` has by default.

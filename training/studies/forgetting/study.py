@@ -2,8 +2,10 @@
 
 import pathlib
 import statistics
+import time
 from collections.abc import Sequence
 
+from keras_pkm.teaching.memory_teacher import MemoryTeacher
 from training.runs.files import read_json
 from training.runs.files import write_json
 from training.studies.forgetting.candidates import CANDIDATES
@@ -14,10 +16,12 @@ from training.studies.forgetting.recipe import ForgettingRecipe
 from training.studies.forgetting.report import make_report
 from training.studies.forgetting.settings import check_setting
 from training.studies.forgetting.settings import learn_facts
-from training.studies.forgetting.trial import try_candidate
+from training.studies.forgetting.settings import open_setting
 from training.studies.jobs import Job
 from training.studies.report import Report
 from training.studies.study import Study
+from training.teaching.methods import make_teacher
+from training.teaching.teach import teach
 
 _BASE = "base"
 # The approximate cost of a job.
@@ -129,3 +133,37 @@ def _of_a_rate(seeds: Sequence[dict]) -> dict:
         "kept": statistics.median(map(kept, seeds)),
         "seeds": list(seeds),
     }
+
+
+def try_candidate(recipe: ForgettingRecipe, key: str, seed: int) -> dict:
+    """Teaches a model with one method, once with each learning rate."""
+    candidate = CANDIDATES[key]
+    tried = []
+    with open_setting(recipe, seed) as setting:
+        importance = None
+        if candidate.method == "slots":
+            importance = setting.measure_importance()
+        for rate in candidate.rates(recipe):
+            task = setting.load()
+            teacher = make_teacher(
+                task,
+                candidate.method,
+                learning_rate=rate,
+                rule=candidate.rule,
+                slots=recipe.slots,
+                importance=importance,
+                replayed=setting.old.samples(setting.batch_size, seed),
+            )
+            began = time.perf_counter()
+            found = teach(
+                task,
+                teacher,
+                new=setting.new,
+                old=setting.old,
+                steps=recipe.steps,
+            )
+            found["seconds"] = time.perf_counter() - began
+            if isinstance(teacher, MemoryTeacher):
+                found["rows"] = teacher.make_patch().num_rows
+            tried.append({"rate": rate, **found})
+    return {"candidate": key, "seed": seed, "tried": tried}

@@ -8,7 +8,7 @@ from training.reports.knowledge_plots import plot_capacity
 from training.reports.knowledge_plots import plot_recall
 from training.studies.recall.candidates import CANDIDATES
 from training.studies.recall.recipe import RecallRecipe
-from training.studies.recall.sweep import LEARNED
+from training.studies.recall.trials import LEARNED
 from training.studies.report import Report
 from training.studies.report import Table
 from training.studies.report import over_seeds

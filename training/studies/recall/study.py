@@ -17,11 +17,11 @@ from training.studies.recall.report import make_report
 from training.studies.recall.step_times import StepTimes
 from training.studies.recall.step_times import measure_step_times
 from training.studies.recall.step_times import measure_table_times
-from training.studies.recall.sweep import name_of_series
-from training.studies.recall.sweep import next_trial
 from training.studies.recall.trials import Trial
 from training.studies.recall.trials import grid_trials
 from training.studies.recall.trials import main_trials
+from training.studies.recall.trials import name_of_series
+from training.studies.recall.trials import next_trial
 from training.studies.recall.trials import rate_pairs
 from training.studies.recall.trials import sweep_series
 from training.studies.report import Report

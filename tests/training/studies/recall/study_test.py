@@ -22,10 +22,10 @@ from training.studies.recall.report import make_tables
 from training.studies.recall.step_times import StepTimes
 from training.studies.recall.step_times import measure_table_times
 from training.studies.recall.study import RecallStudy
-from training.studies.recall.sweep import name_of_series
-from training.studies.recall.sweep import next_trial
 from training.studies.recall.trials import grid_trials
 from training.studies.recall.trials import main_trials
+from training.studies.recall.trials import name_of_series
+from training.studies.recall.trials import next_trial
 from training.studies.recall.trials import rate_pairs
 from training.studies.recall.trials import sweep_series
 
