@@ -12,6 +12,7 @@ from training.commands.fields import check_fields
 from training.commands.recipe_groups import TextOfModel
 from training.commands.recipe_groups import recipe
 from training.runs.outputs import check_output_directory
+from training.tasks.glue import GlueName
 
 
 @recipe
@@ -52,7 +53,7 @@ class AnalysisRecipe(TextOfModel):
     # --- Classes of examples (figure 4) ---
 
     # GLUE task whose first two classes are compared.
-    task: Literal["sst2", "cola", "mnli", "qqp", "qnli"] | None = None
+    task: GlueName | None = None
     # The directory of GLUE's TSV files, or tfds.
     glue: str = "tfds"
     # The same model after fine-tuning, for the comparison of classes.

@@ -4,6 +4,7 @@ The command line has one flag for each field; the comment above is its help.
 """
 
 import dataclasses
+from typing import TYPE_CHECKING
 from typing import Any
 from typing import Literal
 
@@ -25,6 +26,10 @@ from training.tasks.glue import GLUE
 from training.tasks.glue import GlueTask
 
 SQUAD = "squad"
+if TYPE_CHECKING:
+    TaskName = str
+else:
+    TaskName = Literal[(*GLUE, SQUAD)]
 
 
 @recipe
@@ -43,7 +48,7 @@ class FinetuningRecipe(MemorySizes, Schedule, Machine, Run):
     """
 
     # The task to fine-tune on.
-    task: Literal["sst2", "cola", "mnli", "qqp", "qnli", "squad"]
+    task: TaskName
     # The model to fine-tune: the directory of a pretraining run, a local preset
     # or one of KerasHub, or a local directory of transformers.
     model: str

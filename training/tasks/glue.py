@@ -6,6 +6,8 @@ Datasets, with the same result.
 
 import dataclasses
 import pathlib
+from typing import TYPE_CHECKING
+from typing import Literal
 
 import numpy as np
 
@@ -107,6 +109,11 @@ GLUE = {
         classes=("entailment", "not_entailment"),
     ),
 }
+
+if TYPE_CHECKING:
+    GlueName = str
+else:
+    GlueName = Literal[tuple(GLUE)]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -21,8 +21,8 @@ from training.measuring.memory_reads import count_background
 from training.measuring.perplexity import LanguageModelEvaluator
 from training.studies.forgetting.candidates import CANDIDATES
 from training.studies.forgetting.recipe import ForgettingRecipe
-from training.studies.recall.candidates import build_model
-from training.studies.recall.candidates import compile_model
+from training.studies.recall.models import build_model
+from training.studies.recall.models import compile_model
 from training.studies.recall.recipe import RecallRecipe
 from training.teaching.background import check_background
 from training.teaching.background import find_importance

@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+from typing import TYPE_CHECKING
 from typing import Literal
 
 from training.commands.fields import Count
@@ -14,6 +15,12 @@ from training.studies.papers.papers import PAPERS
 from training.studies.papers.papers import Candidate
 from training.studies.papers.papers import Paper
 from training.studies.papers.papers import Scale
+from training.tasks.glue import GLUE
+
+if TYPE_CHECKING:
+    TaskName = str
+else:
+    TaskName = Literal[(*GLUE, "squad", "none")]
 
 
 @recipe
@@ -61,12 +68,7 @@ class ReproductionRecipe(Comparison):
     # Directory of SQuAD's JSON files, or tfds.
     squad: str = "tfds"
     # Tasks to fine-tune on, or none. Default: those of the scale.
-    tasks: (
-        tuple[
-            Literal["sst2", "cola", "mnli", "qqp", "qnli", "squad", "none"], ...
-        ]
-        | None
-    ) = None
+    tasks: tuple[TaskName, ...] | None = None
     # Number of seeds to fine-tune each model with.
     fine_tuning_seeds: Count = 1
     # Directory of prepared tfds data. With it nothing is downloaded.

@@ -13,8 +13,8 @@ from training.facts.fact_batches import training_batches
 from training.measuring.ablation import ABLATIONS
 from training.measuring.ablation import ablated_memory
 from training.measuring.perplexity import LanguageModelEvaluator
-from training.studies.recall.candidates import build_model
-from training.studies.recall.candidates import compile_model
+from training.studies.recall.models import build_model
+from training.studies.recall.models import compile_model
 from training.studies.recall.recipe import RecallRecipe
 from training.studies.recall.step_times import StepTimes
 from training.studies.recall.trials import Trial

@@ -27,26 +27,7 @@ from training.commands.recipe_groups import recipe
 from training.facts.fact_batches import Facts
 from training.facts.open_facts import open_facts
 from training.runs.user_error import UserError
-
-CandidateName = Literal[
-    "plain",
-    "wide-time",
-    "wide-parameters",
-    "pkm",
-    "resm",
-    "init-resm",
-    "gate",
-    "half-layer",
-    "two-tables",
-    "shared-table",
-    "row-moments",
-    "row-steps",
-    "row-moments-steps",
-    "key-dropout",
-    "head-dropout",
-    "pkm-key-dropout",
-    "pkm-head-dropout",
-]
+from training.studies.recall.candidates import CandidateName
 
 
 @recipe

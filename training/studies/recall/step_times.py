@@ -11,9 +11,9 @@ from training.facts.fact_batches import training_batches
 from training.studies.recall.candidates import CANDIDATES
 from training.studies.recall.candidates import Block
 from training.studies.recall.candidates import Candidate
-from training.studies.recall.candidates import build_model
-from training.studies.recall.candidates import compile_model
-from training.studies.recall.candidates import width_of_as_many_parameters
+from training.studies.recall.models import build_model
+from training.studies.recall.models import compile_model
+from training.studies.recall.models import width_of_as_many_parameters
 from training.studies.recall.recipe import RecallRecipe
 from training.studies.recall.trials import Trial
 from training.studies.recall.trials import rate_pairs

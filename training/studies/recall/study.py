@@ -10,8 +10,8 @@ from training.runs.files import write_json
 from training.runs.user_error import UserError
 from training.studies.jobs import Job
 from training.studies.recall.candidates import CANDIDATES
-from training.studies.recall.candidates import check_sizes
 from training.studies.recall.learn import learn
+from training.studies.recall.models import check_sizes
 from training.studies.recall.recipe import RecallRecipe
 from training.studies.recall.report import make_report
 from training.studies.recall.step_times import StepTimes

@@ -14,9 +14,9 @@ from training.runs.user_error import UserError
 from training.studies.recall import step_times
 from training.studies.recall import study as recall
 from training.studies.recall.candidates import CANDIDATES
-from training.studies.recall.candidates import build_model
-from training.studies.recall.candidates import compile_model
-from training.studies.recall.candidates import width_of_as_many_parameters
+from training.studies.recall.models import build_model
+from training.studies.recall.models import compile_model
+from training.studies.recall.models import width_of_as_many_parameters
 from training.studies.recall.recipe import parse_recipe
 from training.studies.recall.report import make_tables
 from training.studies.recall.step_times import StepTimes
