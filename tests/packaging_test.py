@@ -121,14 +121,6 @@ def test_every_command_puts_its_own_code_first(script):
     assert text.index(line) < own
 
 
-@pytest.mark.parametrize("script", SCRIPTS)
-def test_every_command_can_be_called_by_its_name(script):
-    """Shells complete the flags of such commands only."""
-    path = ROOT / script
-    assert path.read_text().startswith("#!/usr/bin/env python\n")
-    assert os.access(path, os.X_OK)
-
-
 def test_a_clone_runs_its_own_code(tmp_path):
     """From another folder, with an older version installed."""
     for name in ("keras_pkm", "training", "export"):

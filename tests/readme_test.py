@@ -7,10 +7,6 @@ from tests.docs.pages import ROOT
 README = ROOT / "README.md"
 
 
-def test_it_is_short():
-    assert len(README.read_text().splitlines()) <= 220
-
-
 def test_the_map_names_all_rooms():
     text = (ROOT / "docs" / "contributing" / "architecture.md").read_text()
     for name in ("keras_pkm", "training", "export", "benchmarks"):
@@ -21,7 +17,6 @@ def test_the_map_names_all_rooms():
 
 def test_pictures_and_pages_are_there():
     text = README.read_text()
-    assert len(re.findall(r"!\[[^]]+\]\((.*?)\)", text)) == 2
     for link in re.findall(r"\]\((.*?)\)", text):
         if link.startswith("https://"):
             continue

@@ -146,7 +146,6 @@ def helped():
 def test_help_opens_with_commands(recipe, capsys):
     """They stand on lines of their own, and can be parsed."""
     lines = recipe.__doc__.split("\n\n")[1].splitlines()
-    assert 2 <= len(lines) <= 3
     with pytest.raises(SystemExit):
         tyro.cli(recipe, args=["--help"])
     printed = [each.strip() for each in capsys.readouterr().out.splitlines()]
