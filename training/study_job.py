@@ -1,5 +1,5 @@
 #!/usr/bin/env python
-"""Does one job of a comparison, which starts it."""
+"""Runs one job of a comparison, which starts this command for it."""
 
 import pathlib
 import sys
@@ -30,7 +30,7 @@ def main(args: list[str] | None = None) -> int:
 def do_job(
     out: pathlib.Path, study: Literal["forgetting", "recall"], job: str
 ) -> None:
-    """Does one job of a comparison, which starts it.
+    """Runs one job of a comparison, which starts this command for it.
 
     Args:
         out: Directory of the comparison.
