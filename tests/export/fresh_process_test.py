@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from export.graph.encoder import INPUTS
 from keras_pkm import models
+from keras_pkm.export.encoder import INPUTS
 from keras_pkm.text.special_tokens import SpecialTokens
-from keras_pkm.text.window_sizes import WindowSizes
+from keras_pkm.text.windows import WindowSizes
 from tests.export.conftest import LENGTH
 from tests.models.tiny import features
 from training.tasks import squad_windows

@@ -10,7 +10,7 @@ import numpy as np
 
 from keras_pkm.models.families import task_class
 from keras_pkm.text.special_tokens import SpecialTokens
-from keras_pkm.text.window_sizes import WindowSizes
+from keras_pkm.text.windows import WindowSizes
 from keras_pkm.trainers.freezing import freeze_pooler
 from training.batches.labelled import Labelled
 from training.batches.labelled import dev_batches

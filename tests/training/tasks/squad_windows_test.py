@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from keras_pkm.text.special_tokens import SpecialTokens
-from keras_pkm.text.window_sizes import WindowSizes
+from keras_pkm.text.windows import WindowSizes
 from training.runs.user_error import UserError
 from training.tasks.bad_rows import BadRows
 from training.tasks.squad import SquadExample

@@ -10,7 +10,7 @@ import pytest
 import tensorflow as tf
 
 from keras_pkm.text.special_tokens import SpecialTokens
-from keras_pkm.text.window_sizes import WindowSizes
+from keras_pkm.text.windows import WindowSizes
 from training.batches.labelled import dev_batches
 from training.batches.labelled import encode_texts
 from training.batches.labelled import training_batches

@@ -4,14 +4,14 @@ import keras
 import keras_hub
 import tensorflow as tf
 
-from export.graph.encoder import Encoder
-from export.graph.pack_inputs import pack
-from export.graph.tokenize import clean
-from export.graph.tokenize import tokenize
-from export.modules.saved_preprocessor import SENTENCES
-from export.modules.signatures import add_memory_access
-from export.modules.signatures import list_variables
+from keras_pkm.export.encoder import Encoder
+from keras_pkm.export.modules.saved_preprocessor import SENTENCES
+from keras_pkm.export.modules.signatures import add_memory_access
+from keras_pkm.export.modules.signatures import list_variables
+from keras_pkm.export.pack_inputs import pack
 from keras_pkm.text.special_tokens import SpecialTokens
+from keras_pkm.text.tokenize import clean
+from keras_pkm.text.tokenize import tokenize
 
 # Number of tokens that are proposed for a gap.
 _BEST = 5

@@ -6,10 +6,10 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from export.graph.encoder import INPUTS
-from export.graph.encoder import Encoder
-from export.modules.signatures import add_memory_access
-from export.modules.signatures import list_variables
+from keras_pkm.export.encoder import INPUTS
+from keras_pkm.export.encoder import Encoder
+from keras_pkm.export.modules.signatures import add_memory_access
+from keras_pkm.export.modules.signatures import list_variables
 
 
 class SavedEncoder(tf.train.Checkpoint):
@@ -29,12 +29,14 @@ class SavedEncoder(tf.train.Checkpoint):
         # The other functions call its graphs, so that each is stored once.
         encode = _trace(lambda x, training: encoder(x, training), specs)
 
-        def call(inputs: dict[str, tf.Tensor], training: bool = False) -> dict:
+        def call(
+            inputs: dict[str, tf.Tensor], training: bool = False
+        ) -> dict[str, Any]:
             outputs = encode(inputs, training)
             del outputs["memory_access"]
             return {**outputs, "default": outputs["pooled_output"]}
 
-        def serve(**inputs: tf.Tensor) -> dict:
+        def serve(**inputs: tf.Tensor) -> dict[str, Any]:
             outputs = call(inputs)
             # Outputs of signatures must be tensors.
             del outputs["encoder_outputs"]
@@ -45,7 +47,7 @@ class SavedEncoder(tf.train.Checkpoint):
 
             def mlm(
                 inputs: dict[str, tf.Tensor], training: bool = False
-            ) -> dict:
+            ) -> dict[str, Any]:
                 outputs = call(
                     {name: inputs[name] for name in INPUTS}, training
                 )
@@ -77,7 +79,7 @@ def _specs(*names: str) -> dict[str, tf.TensorSpec]:
 
 
 def _trace(
-    function: Callable[..., dict], specs: dict[str, tf.TensorSpec]
+    function: Callable[..., dict[Any, Any]], specs: dict[str, tf.TensorSpec]
 ) -> Any:
     """Traces a function for both values of `training`."""
     traced = tf.function(function, autograph=False)

@@ -1,21 +1,22 @@
 """A question answerer, from strings to an answer and its position."""
 
 from collections.abc import Callable
+from typing import Any
 
 import keras
 import keras_hub
 import tensorflow as tf
 
-from export.graph.encoder import Encoder
-from export.graph.tokenize import clean
-from export.graph.tokenize import tokenize
-from export.graph.tokenize import tokenize_with_offsets
-from export.graph.windows import best_spans
-from export.graph.windows import make_windows
-from export.modules.signatures import add_memory_access
-from export.modules.signatures import list_variables
+from keras_pkm.export.encoder import Encoder
+from keras_pkm.export.modules.signatures import add_memory_access
+from keras_pkm.export.modules.signatures import list_variables
 from keras_pkm.text.special_tokens import SpecialTokens
-from keras_pkm.text.window_sizes import WindowSizes
+from keras_pkm.text.tokenize import clean
+from keras_pkm.text.tokenize import tokenize
+from keras_pkm.text.tokenize import tokenize_with_offsets
+from keras_pkm.text.windows import WindowSizes
+from keras_pkm.text.windows import best_spans
+from keras_pkm.text.windows import make_windows
 
 # Windows that are computed at a time: a context may have hundreds.
 _WINDOWS = 32
@@ -82,7 +83,9 @@ class SavedQuestionAnswerer(tf.train.Checkpoint):
         )
         self.signatures_to_save = {"serving_default": serve}
 
-        def access_of(question: tf.Tensor, context: tf.Tensor) -> dict:
+        def access_of(
+            question: tf.Tensor, context: tf.Tensor
+        ) -> dict[str, Any]:
             windows = make_windows(
                 tokenize(tokenizer, clean(question)),
                 tokenize(tokenizer, clean(context)),

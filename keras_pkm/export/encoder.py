@@ -1,13 +1,14 @@
 """An encoder as a function of tensors, in portable graphs."""
 
 import contextlib
+from typing import Any
 
 import keras
 import keras_hub
 import numpy as np
 import tensorflow as tf
 
-from export.graph.value_tables import ValueTable
+from keras_pkm.export.value_tables import ValueTable
 from keras_pkm.layers.memories import memories
 from keras_pkm.layers.memories import tables
 from keras_pkm.ops import portable_reads
@@ -79,7 +80,7 @@ class Encoder:
 
     def __call__(
         self, inputs: dict[str, tf.Tensor], training: bool = False
-    ) -> dict:
+    ) -> dict[str, Any]:
         """Encodes tokens."""
         with self.portable_reads(training):
             outputs = self._model(self.features_of(inputs), training=training)
@@ -102,7 +103,7 @@ class Encoder:
 
     def portable_reads(
         self, training: bool = False
-    ) -> contextlib.AbstractContextManager:
+    ) -> contextlib.AbstractContextManager[None]:
         """A context in which graphs are portable and read `tables`."""
         return portable_reads(
             lambda values, slots: self._values[id(values)].read(slots), training
@@ -125,7 +126,7 @@ class Encoder:
         return found
 
 
-def _block_outputs(backbone: keras_hub.models.Backbone) -> list:
+def _block_outputs(backbone: keras_hub.models.Backbone) -> list[Any]:
     if hasattr(backbone, "block_outputs"):
         return backbone.block_outputs
     return [layer.output for layer in backbone.transformer_layers]

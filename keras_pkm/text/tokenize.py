@@ -1,4 +1,7 @@
-"""Turns text into tokens in portable graphs."""
+"""Turns text into tokens and their positions, in training and serving.
+
+These functions run eagerly, too. Their graphs are portable.
+"""
 
 import re
 
@@ -7,7 +10,6 @@ import tensorflow as tf
 import tensorflow_text as tf_text
 
 from keras_pkm.text.transformers_tokenizers import TransformersTokenizer
-from training.runs.user_error import UserError
 
 # keras-hub's patterns for the boundaries of words.
 from keras_hub.src.tokenizers.word_piece_tokenizer import (  # isort: skip
@@ -37,13 +39,23 @@ _DROPPED_CONTROL = "\x01"
 _MOST_ADDED = 6400
 
 
-def check_tokenizer(tokenizer: keras_hub.tokenizers.Tokenizer) -> None:
-    """Checks that a tokenizer can be part of an exported graph."""
+def why_not_in_graphs(
+    tokenizer: keras_hub.tokenizers.Tokenizer,
+) -> str | None:
+    """Returns what a tokenizer would have to be for these functions, or `None`.
+
+    Args:
+        tokenizer: Any tokenizer of keras-hub.
+
+    Returns:
+        A part of a sentence that follows "must have"; `None` if the tokenizer
+        can be part of a graph.
+    """
+    purpose = "for its text to be tokenized in the graph"
     if not isinstance(tokenizer, keras_hub.tokenizers.WordPieceTokenizer):
-        raise UserError(
-            "--model must have a WordPiece tokenizer for its text to be "
-            f"tokenized in the graph, received a {type(tokenizer).__name__}: "
-            "pass --what encoder, and tokenize outside"
+        return (
+            f"a WordPiece tokenizer {purpose}, received a "
+            f"{type(tokenizer).__name__}"
         )
     added = getattr(tokenizer, "added_tokens", [])
     unusual = [
@@ -53,25 +65,23 @@ def check_tokenizer(tokenizer: keras_hub.tokenizers.Tokenizer) -> None:
         or token.get("normalized", not token.get("special"))
     ]
     if unusual or len(added) > _MOST_ADDED:
-        raise UserError(
-            "--model must have no more added tokens than the special ones for "
-            "its text to be tokenized in the graph, received "
-            f"{', '.join(unusual) or len(added)}: pass --what encoder, and "
-            "tokenize outside"
+        return (
+            f"no more added tokens than the special ones {purpose}, received "
+            f"{', '.join(unusual) or len(added)}"
         )
     if getattr(tokenizer, "special_tokens_in_strings", False):
-        raise UserError(
-            "--model must have a tokenizer with special_tokens_in_strings="
-            "False for its text to be tokenized in the graph: pass --what "
-            "encoder, and tokenize outside"
+        return (
+            "a tokenizer with special_tokens_in_strings=False "
+            f"{purpose}, received one with True"
         )
+    return None
 
 
 def clean(text: tf.Tensor) -> tf.Tensor:
     """Replaces invalid UTF-8 by U+FFFD, and all kinds of spaces by one kind.
 
-    keras-hub treats spaces beyond ASCII as parts of words, unlike BERT and
-    `training/text/packed_text.py`. The number of characters does not change.
+    keras-hub treats spaces beyond ASCII as parts of words, unlike BERT. The
+    number of characters does not change.
     """
     text = tf.strings.unicode_transcode(text, "UTF-8", "UTF-8")
     return tf.strings.regex_replace(text, r"\p{Z}", " ")

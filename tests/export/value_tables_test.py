@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from export.graph.value_tables import ValueTable
-from export.smaller.pruning import kept_slots
+from keras_pkm.export.smaller import kept_slots
+from keras_pkm.export.value_tables import ValueTable
 
 
 @pytest.fixture

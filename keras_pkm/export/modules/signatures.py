@@ -6,7 +6,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from export.graph.encoder import Encoder
+from keras_pkm.export.encoder import Encoder
 
 
 def list_variables(
@@ -25,8 +25,8 @@ def list_variables(
 def add_memory_access(
     module: tf.train.Checkpoint,
     encoder: Encoder,
-    access_of: Callable[..., dict],
-    input_signature: list,
+    access_of: Callable[..., dict[Any, Any]],
+    input_signature: list[Any],
 ) -> None:
     """Adds `memory_access` to a module, as attribute and as signature.
 

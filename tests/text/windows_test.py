@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from export.graph.encoder import INPUTS
-from export.graph.tokenize import tokenize
-from export.graph.tokenize import tokenize_with_offsets
-from export.graph.windows import best_spans
-from export.graph.windows import make_windows
+from keras_pkm.export.encoder import INPUTS
 from keras_pkm.text.special_tokens import SpecialTokens
-from keras_pkm.text.window_sizes import WindowSizes
+from keras_pkm.text.tokenize import tokenize
+from keras_pkm.text.tokenize import tokenize_with_offsets
+from keras_pkm.text.windows import WindowSizes
+from keras_pkm.text.windows import best_spans
+from keras_pkm.text.windows import make_windows
 from training.tasks import squad_windows
 from training.tasks.bad_rows import BadRows
 from training.tasks.squad import SquadExample

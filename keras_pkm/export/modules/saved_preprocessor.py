@@ -3,10 +3,10 @@
 import keras_hub
 import tensorflow as tf
 
-from export.graph.pack_inputs import pack
-from export.graph.tokenize import clean
-from export.graph.tokenize import tokenize
+from keras_pkm.export.pack_inputs import pack
 from keras_pkm.text.special_tokens import SpecialTokens
+from keras_pkm.text.tokenize import clean
+from keras_pkm.text.tokenize import tokenize
 
 SENTENCES = tf.TensorSpec((None,), "string", "sentences")
 

@@ -1,6 +1,6 @@
-"""Cuts paragraphs into windows with their question, in a portable graph.
+"""Cuts paragraphs into windows with their question, in training and serving.
 
-`training/tasks/squad_windows.py` does the same for training, in Python.
+These functions run eagerly, too. Their graphs are portable.
 """
 
 import dataclasses
@@ -8,7 +8,21 @@ import dataclasses
 import tensorflow as tf
 
 from keras_pkm.text.special_tokens import SpecialTokens
-from keras_pkm.text.window_sizes import WindowSizes
+
+
+@dataclasses.dataclass(frozen=True)
+class WindowSizes:
+    """The sizes of question-answering inputs.
+
+    Attributes:
+        sequence_length: Number of tokens of an input, including special ones.
+        stride: Number of paragraph tokens between the starts of two windows.
+        answer_length: The maximum number of tokens of a predicted answer.
+    """
+
+    sequence_length: int = 384
+    stride: int = 128
+    answer_length: int = 30
 
 
 @dataclasses.dataclass(frozen=True)
@@ -17,7 +31,7 @@ class Windows:
 
     # Dict of int32 tensors of shape `(windows, sequence_length)`, by TF Hub's
     # names.
-    inputs: dict
+    inputs: dict[str, tf.Tensor]
     # Int32 of shape `(windows,)`: the question's number.
     examples: tf.Tensor
     # Int32 of shape `(windows, sequence_length)`: the number of each token in
@@ -36,8 +50,11 @@ def make_windows(
 ) -> Windows:
     """Lays out all questions with their paragraphs.
 
-    A question is cut if it leaves less than a quarter of a window for the
-    paragraph.
+    A window begins every `stride` tokens of a paragraph, up to the first window
+    that reaches its end. A token's context in a window is the smaller of the
+    numbers of tokens to its left and to its right, plus a hundredth of the
+    window's length. A question is cut if it leaves less than a quarter of a
+    window for the paragraph.
     """
     length = sizes.sequence_length
     around = 2 + len(special.between)
@@ -90,8 +107,10 @@ def make_windows(
         other = first + shift * step
         other_last = tf.minimum(other + room, count)
         around = tf.minimum(tokens - other, other_last - 1 - tokens)
-        found = tf.cast(around, "float32") + 0.01 * tf.cast(
-            other_last - other, "float32"
+        # In float64, as BERT's code for SQuAD: rounding decides which of two
+        # windows counts whose sums are almost equal.
+        found = tf.cast(around, "float64") + 0.01 * tf.cast(
+            other_last - other, "float64"
         )
         is_there = (
             (other <= tokens)
@@ -99,7 +118,7 @@ def make_windows(
             & (other >= 0)
             & ((other == 0) | (other - step + room < count))
         )
-        return tf.where(is_there, found, -1.0)
+        return tf.where(is_there, found, tf.constant(-1.0, "float64"))
 
     # The context grows up to the best window and shrinks after it; of equal
     # windows the first one counts.

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from export.graph.encoder import INPUTS
-from export.graph.encoder import Encoder
+from keras_pkm.export.encoder import INPUTS
+from keras_pkm.export.encoder import Encoder
 from tests.models.tiny import SIZES
 from tests.models.tiny import features
 from tests.models.tiny import tiny_backbone

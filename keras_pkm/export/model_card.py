@@ -1,16 +1,12 @@
 """The README of an exported model."""
 
 import json
-import pathlib
+from collections.abc import Mapping
 from typing import Any
 
-import keras_hub
 import tensorflow as tf
 
-from export.graph.encoder import Encoder
-from export.trained.recipe import ExportRecipe
-from export.trained.source import Source
-from export.trained.trained_model import TrainedModel
+from keras_pkm.export.encoder import Encoder
 
 _TITLES = {
     "encoder": "A text encoder with TF Hub's API",
@@ -49,62 +45,54 @@ model({"question": ["Who?"], "context": ["Ann met Bob."]})["answer"]
 
 
 def format_model_card(
-    model: TrainedModel,
-    recipe: ExportRecipe,
-    encoder: Encoder | None,
+    *,
+    what: str,
+    directory: str,
+    name: str,
+    mask_token: str,
     module: tf.train.Checkpoint,
+    encoder: Encoder | None,
+    values_dtype: str,
     change: str,
+    report: str,
+    recipe: Mapping[str, Any] | None,
 ) -> str:
     """Returns the model card of an exported model, as Markdown."""
-    source = model.source
+    signatures = module.signatures_to_save
     parts = [
-        f"# {_TITLES[recipe.what]}",
-        f"Licence: (to be filled in)\n\nExported from `{_name(source)}` by "
+        f"# {_TITLES[what]}",
+        f"Licence: (to be filled in)\n\nExported from `{name}` by "
         "keras_pkm, which is not needed to load it.",
         "## Load it",
-        _loading(recipe, module, model.tokenizer),
+        _loading(what, directory, mask_token, signatures["serving_default"]),
         "## Inputs and outputs",
-        *(
-            _signature(name, function)
-            for name, function in module.signatures_to_save.items()
-        ),
+        *(_signature(*each) for each in signatures.items()),
     ]
     if encoder:
-        parts += ["## Size", _sizes(recipe, encoder, module), change]
-    if source.report:
-        parts += ["## Figures of its training", source.report]
-    if source.recipe:
-        recipe_text = json.dumps(source.recipe, indent=2)
+        parts += ["## Size", _sizes(values_dtype, encoder, module), change]
+    if report:
+        parts += ["## Figures of its training", report]
+    if recipe:
+        recipe_text = json.dumps(recipe, indent=2)
         parts += ["## Training recipe", f"```json\n{recipe_text}\n```"]
     return "\n\n".join(part.strip() for part in parts if part) + "\n"
 
 
-def _name(source: Source) -> str:
-    """The last folders of the model's path; the rest is private."""
-    return "/".join(pathlib.Path(source.name).resolve().parts[-2:])
-
-
-def _loading(
-    recipe: ExportRecipe,
-    module: tf.train.Checkpoint,
-    tokenizer: keras_hub.tokenizers.Tokenizer,
-) -> str:
-    kind = recipe.what
-    if "text_pair" in _inputs(module.signatures_to_save["serving_default"]):
-        kind = "pairs"
+def _loading(what: str, directory: str, mask_token: str, serve: Any) -> str:
+    kind = "pairs" if "text_pair" in _inputs(serve) else what
     imports = "import tensorflow as tf\n"
-    if recipe.what != "encoder":
+    if what != "encoder":
         imports += "import tensorflow_text  # has operations of the model\n"
-    call = _CALLS[kind].replace("{mask}", getattr(tokenizer, "mask_token", ""))
+    call = _CALLS[kind].replace("{mask}", mask_token)
     return (
         f"```python\n{imports}\nmodel = tf.saved_model.load("
-        f'"{pathlib.Path(recipe.out).name}")\n{call}```\n\n'
+        f'"{directory}")\n{call}```\n\n'
         "It also loads with `hub.load`, `hub.KerasLayer` (tf_keras), "
         '`keras.layers.TFSMLayer(path, call_endpoint="__call__")` (Keras 3) '
         "and TensorFlow Serving"
         + (
             "."
-            if recipe.what == "encoder"
+            if what == "encoder"
             else ", whose standard build has TensorFlow Text."
         )
     )
@@ -146,7 +134,7 @@ def _shape(shape: tf.TensorShape) -> str:
 
 
 def _sizes(
-    recipe: ExportRecipe, encoder: Encoder, module: tf.train.Checkpoint
+    values_dtype: str, encoder: Encoder, module: tf.train.Checkpoint
 ) -> str:
     variables = getattr(module, "mlm", module).variables
     count = sum(v.shape.num_elements() for v in variables)
@@ -159,7 +147,7 @@ def _sizes(
             "|---:|---:|---:|---:|---|",
             *(
                 f"| {number} | {table.num_slots:,} | {table.num_rows:,} | "
-                f"{table.width} | {recipe.values_dtype} |"
+                f"{table.width} | {values_dtype} |"
                 for number, table in encoder.tables.items()
             ),
         ]

@@ -1,22 +1,21 @@
 """Applies a patch to a copy of an exported model, or reverts it."""
 
-import dataclasses
+import os
 import pathlib
 import shutil
 from typing import Any
-from typing import Literal
 
 import tensorflow as tf
 from tensorflow.core.protobuf import trackable_object_graph_pb2
 
-from export.modules.memories_file import read_memories
+from keras_pkm.export.arguments import ArgumentError
+from keras_pkm.export.arguments import check_new_directory
+from keras_pkm.export.arguments import check_unchanged
+from keras_pkm.export.memories_file import read_memories
 from keras_pkm.files.checksums import seal_directory
 from keras_pkm.files.whole_files import new_directory
+from keras_pkm.teaching.memory_patch import Done
 from keras_pkm.teaching.memory_patch import MemoryPatch
-from training.runs.files import check_unchanged
-from training.runs.outputs import check_output_directory
-from training.runs.outputs import writing_results
-from training.runs.user_error import UserError
 
 _VARIABLES = "variables"
 # This file has a hash of the variables; no loader needs it.
@@ -24,48 +23,64 @@ _HASHES = "fingerprint.pb"
 _GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"
 
 
-@dataclasses.dataclass(frozen=True)
-class PatchRecipe:
-    """Apply a patch to an exported model, or undo it.
+def patch(
+    model: str | os.PathLike[str],
+    patch: MemoryPatch | str | os.PathLike[str],
+    path: str | os.PathLike[str],
+    *,
+    revert: bool = False,
+) -> int:
+    """Writes a copy of an exported model that knows what a patch teaches.
 
-    $ python export/patch.py --model served --apply P.safetensors --out newer
-    $ python export/patch.py --model newer --revert P.safetensors --out older
+    Only rows of the model's memories differ. The copy is written whole or not
+    at all.
 
-    Writes a patched copy of the exported model, in which only rows of its
-    memories differ.
+    Args:
+        model: The directory of a model that `saved_model` wrote, with all rows
+            of its memories in float32.
+        patch: A `keras_pkm.teaching.MemoryPatch` of the model that was
+            exported, or the file of one, which needs the package
+            `safetensors`.
+        path: The directory to write; new or empty.
+        revert: Whether the patch is undone.
 
-    --verbose also shows the messages of TensorFlow.
+    Returns:
+        The number of rows that were changed.
+
+    Raises:
+        ValueError: The patch does not fit the model, was already applied, or
+            cannot be read; or another argument is impossible.
+        OSError: `path` cannot be written.
+        RuntimeError: Keras uses another backend than TensorFlow.
+
+    Example:
+
+    >>> import tempfile
+    >>> plain = keras_hub.models.BertBackbone(20, 2, 2, 16, 32)
+    >>> model = keras_pkm.models.add_memory(
+    ...     plain, (1,), {"num_sub_keys": 16, "top_k": 4, "key_dim": 8}
+    ... )
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> served, newer = f"{folder.name}/served", f"{folder.name}/newer"
+    >>> exported = keras_pkm.export.saved_model(model, served)
+    >>> before = keras_pkm.teaching.memory_patch.copy_tables(model)
+    >>> values = keras_pkm.models.tables(model)[1].values
+    >>> values.assign_add(keras.ops.ones_like(values))  # or teach it
+    >>> taught = keras_pkm.teaching.MemoryPatch.since(before, model)
+    >>> keras_pkm.export.patch(served, taught, newer)
+    256
+    >>> folder.cleanup()
     """
-
-    # The directory of a model that export/saved_model.py wrote.
-    model: pathlib.Path
-    # Directory to write; new or empty.
-    out: pathlib.Path
-    # The patch to apply: a file that training/teach.py wrote.
-    apply: pathlib.Path | None = None
-    # The patch to undo.
-    revert: pathlib.Path | None = None
-
-
-def patch_module(recipe: PatchRecipe) -> str:
-    """Writes a patched copy, and returns a description of the change."""
-    given = [path for path in (recipe.apply, recipe.revert) if path is not None]
-    if len(given) != 1:
-        raise UserError(
-            "one of --apply and --revert must be given, received "
-            f"{'none' if recipe.apply is None else 'both'}"
-        )
-    check_output_directory(recipe.out, "--out")
-    num_slots, other_weights = read_memories(recipe.model)
-    check_unchanged(recipe.model, "--model")
-    done: Literal["applied", "reverted"] = (
-        "reverted" if recipe.apply is None else "applied"
-    )
-    flag = "--revert" if recipe.apply is None else "--apply"
+    source, target = pathlib.Path(model), pathlib.Path(path)
+    check_new_directory(target)
+    num_slots, other_weights = read_memories(source)
+    check_unchanged("model", source)
+    done: Done = "reverted" if revert else "applied"
     try:
-        patch = MemoryPatch.load(given[0])
+        if not isinstance(patch, MemoryPatch):
+            patch = MemoryPatch.load(patch)
         patch.check_model(num_slots, other_weights)
-        tensors = _read_tensors(recipe.model / _VARIABLES / _VARIABLES)
+        tensors = _read_tensors(source / _VARIABLES / _VARIABLES)
         values = _variable_names(tensors, "memory_values")
         tags = _variable_names(tensors, "memory_tags")
         for number, changes in patch.changes(done).items():
@@ -81,12 +96,12 @@ def patch_module(recipe: PatchRecipe) -> str:
             if own_tags is not None and changes.new_tags is not None:
                 own_tags[changes.slots] = changes.new_tags
     except ValueError as error:
-        raise UserError(f"{flag}: {error}") from error
-    with writing_results(recipe.out), new_directory(recipe.out) as partial:
-        _copy(recipe.model, partial)
+        raise ArgumentError(f"`patch`: {error}") from error
+    with new_directory(target) as partial:
+        _copy(source, partial)
         _write_tensors(partial / _VARIABLES / _VARIABLES, tensors)
         seal_directory(partial)
-    return f"{recipe.out}: {patch.num_rows:,} rows were {done}."
+    return patch.num_rows
 
 
 def _copy(source: pathlib.Path, target: pathlib.Path) -> None:

@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from export.graph.encoder import INPUTS
-from export.graph.pack_inputs import pack
-from export.graph.tokenize import tokenize
+from keras_pkm.export.encoder import INPUTS
+from keras_pkm.export.pack_inputs import pack
 from keras_pkm.text.special_tokens import SpecialTokens
+from keras_pkm.text.tokenize import tokenize
 
 TEXTS = ["", "the quick brown fox jumps over the lazy dog " * 2, "ann met bob"]
 PAIRS = ["who met bob?" * 9, "in paris " * 7, ""]
