@@ -64,7 +64,7 @@ def export(recipe: ExportRecipe) -> str:
                 sequence_length=(
                     recipe.sequence_length or source.sequence_length
                 ),
-                labels=recipe.labels or results.get("classes", ()),
+                labels=recipe.labels or results.get("classes") or (),
                 texts=recipe.texts or results.get("texts"),
                 stride=recipe.stride or trained.get("stride"),
                 answer_length=(

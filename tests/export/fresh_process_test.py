@@ -19,7 +19,7 @@ from tests.models.tiny import features
 from training.tasks import squad_windows
 from training.tasks.bad_rows import BadRows
 from training.tasks.squad import SquadExample
-from training.text.offset_tokenizer import make_offset_tokenizer
+from training.text.offset_tokenizer import OffsetTokenizer
 
 pytest.importorskip("tensorflow_hub")
 pytest.importorskip("tf_keras")
@@ -226,7 +226,7 @@ def test_question_answerer(outputs, inputs, presets, tokenizer, kind):
         example = SquadExample("0", question, context.decode(), ("",), (0,))
         windows = squad_windows.make_windows(
             [example],
-            make_offset_tokenizer(tokenizer),
+            OffsetTokenizer(tokenizer),
             SpecialTokens.of(tokenizer),
             sizes,
             "a file",

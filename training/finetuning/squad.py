@@ -24,7 +24,7 @@ from training.tasks.squad_score import squad_score
 from training.tasks.squad_windows import Windows
 from training.tasks.squad_windows import best_answers
 from training.tasks.squad_windows import make_windows
-from training.text.offset_tokenizer import make_offset_tokenizer
+from training.text.offset_tokenizer import OffsetTokenizer
 
 
 class SquadFinetuning:
@@ -48,7 +48,7 @@ class SquadFinetuning:
         examples = load_squad(recipe.data, recipe.data_dir, bad_rows)
         if recipe.limit:
             examples["train"] = examples["train"][: recipe.limit]
-        tokenizer = make_offset_tokenizer(pretrained.tokenizer)
+        tokenizer = OffsetTokenizer(pretrained.tokenizer)
         special = SpecialTokens.of(pretrained.tokenizer)
         windows = {
             split: make_windows(
