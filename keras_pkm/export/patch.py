@@ -56,19 +56,29 @@ def patch(
     Example:
 
     >>> import tempfile
-    >>> plain = keras_hub.models.BertBackbone(20, 2, 2, 16, 32)
-    >>> model = keras_pkm.models.add_memory(
-    ...     plain, (1,), {"num_sub_keys": 16, "top_k": 4, "key_dim": 8}
+    >>> words = "[PAD] [UNK] [CLS] [SEP] [MASK] good film".split()
+    >>> preprocessor = keras_hub.models.BertTextClassifierPreprocessor(
+    ...     keras_hub.models.BertTokenizer(words), sequence_length=8
+    ... )
+    >>> task = keras_pkm.models.add_memory(
+    ...     keras_hub.models.BertTextClassifier(
+    ...         keras_hub.models.BertBackbone(len(words), 2, 2, 16, 32),
+    ...         num_classes=2,
+    ...         preprocessor=preprocessor,
+    ...     ),
+    ...     (1,),
+    ...     {"num_sub_keys": 16, "top_k": 4, "key_dim": 8},
     ... )
     >>> folder = tempfile.TemporaryDirectory()
     >>> served, newer = f"{folder.name}/served", f"{folder.name}/newer"
-    >>> exported = keras_pkm.export.saved_model(model, served)
-    >>> before = keras_pkm.teaching.memory_patch.copy_tables(model)
-    >>> values = keras_pkm.models.tables(model)[1].values
-    >>> values.assign_add(keras.ops.ones_like(values))  # or teach it
-    >>> taught = keras_pkm.teaching.MemoryPatch.since(before, model)
-    >>> keras_pkm.export.patch(served, taught, newer)
-    256
+    >>> exported = keras_pkm.export.saved_model(task, served)
+    >>> teacher = keras_pkm.teaching.MemoryTeacher(task, learning_rate=0.1)
+    >>> film = preprocessor(["good film"])
+    >>> teacher.teach([(film, np.array([1]))], steps=1)
+    1
+    >>> patch = teacher.make_patch()
+    >>> keras_pkm.export.patch(served, patch, newer) == patch.num_rows
+    True
     >>> folder.cleanup()
     """
     source, target = pathlib.Path(model), pathlib.Path(path)

@@ -6,6 +6,7 @@ import numpy as np
 import tensorflow as tf
 from tqdm import tqdm
 
+from keras_pkm.export.encoder import INPUTS
 from keras_pkm.text import windows
 from keras_pkm.text.special_tokens import SpecialTokens
 from keras_pkm.text.windows import WindowSizes
@@ -17,12 +18,6 @@ from training.text.offset_tokenizer import ragged_rows
 
 # Questions that are laid out at a time.
 _QUESTIONS = 512
-# The inputs of a model, by TF Hub's names.
-_INPUTS = {
-    "input_word_ids": "token_ids",
-    "input_type_ids": "segment_ids",
-    "input_mask": "padding_mask",
-}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -156,8 +151,7 @@ def _windows_of(
     labels = [each.argmax(1) * has_all for each in is_label]
     return Windows(
         **{
-            name: made.inputs[theirs].numpy()
-            for theirs, name in _INPUTS.items()
+            name: made.inputs[theirs].numpy() for theirs, name in INPUTS.items()
         },
         # At the number -1 is the column that was added.
         starts=starts[owners[rows][:, None], tokens],
