@@ -72,7 +72,15 @@ def patch(recipe: PatchRecipe) -> str:
         )
     check_output_directory(recipe.out, "--out")
     flag = "--revert" if recipe.apply is None else "--apply"
-    with naming_flags(recipe, path="--out", patch=flag):
+    names = {
+        "path": "--out",
+        "patch": flag,
+        "values_dtype": "--values-dtype",
+        "prune_unused": "--prune-unused",
+        "keras_pkm.export.saved_model": "export/saved_model.py",
+        "MemoryPatch.apply": "training/teach.py --apply",
+    }
+    with naming_flags(recipe, **names):
         with writing_results(recipe.out):
             count = keras_pkm.export.patch(
                 recipe.model, given[0], recipe.out, revert=flag == "--revert"

@@ -14,7 +14,7 @@ from training.runs.user_error import UserError
 def naming_flags(recipe: Any, **flags: str) -> Iterator[None]:
     """Puts the names of flags in place of those of arguments.
 
-    The flags of arguments that have other names are given.
+    What stands for other names in backticks is given.
     """
     known = {
         field.name: f"--{field.name.replace('_', '-')}"
@@ -25,6 +25,8 @@ def naming_flags(recipe: Any, **flags: str) -> Iterator[None]:
         yield
     except ArgumentError as error:
         message = re.sub(
-            r"`(\w+)`", lambda found: known.get(found[1], found[0]), str(error)
+            r"`([\w.]+)`",
+            lambda found: known.get(found[1], found[0]),
+            str(error),
         )
         raise UserError(message) from error

@@ -32,8 +32,8 @@ def read_memories(directory: pathlib.Path) -> tuple[dict[int, int], str]:
     if not (directory / "saved_model.pb").exists():
         raise ArgumentError(
             "`model` must be the directory of an exported model, but "
-            f"'{directory}' has no saved_model.pb: pass one that was "
-            "exported"
+            f"'{directory}' has no saved_model.pb: pass one that "
+            "`keras_pkm.export.saved_model` wrote"
         )
     try:
         content = load_json_object(directory / _NAME)
@@ -50,7 +50,7 @@ def read_memories(directory: pathlib.Path) -> tuple[dict[int, int], str]:
             "`model` must have all rows of its memories as they were trained, "
             f"but those of '{directory}' were pruned or stored in fewer bits: "
             "export it again with `values_dtype` float32 and without "
-            "`prune_unused`; or apply the patch to the trained model, and "
-            "export that"
+            "`prune_unused`; or patch the trained model by "
+            "`MemoryPatch.apply`, and export that"
         )
     return slots, weights
