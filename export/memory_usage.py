@@ -6,6 +6,8 @@
 calls the model's signature `memory_access`, as any client could.
 """
 
+import dataclasses
+import functools
 import json
 import pathlib
 import sys
@@ -18,25 +20,63 @@ if __name__ == "__main__":
     import training.commands.quiet  # noqa: F401
 
 import tyro
+from tqdm import tqdm
 
-from export.modules.served_usage import UsageRecipe
-from export.modules.served_usage import measure_usage
+import keras_pkm
+from export.commands.flag_errors import naming_flags
+from export.commands.text_lines import read_lines
 from keras_pkm.metrics import format_memory_usage
 from training.runs.user_error import UserError
+
+
+@dataclasses.dataclass(frozen=True)
+class UsageRecipe:
+    """Measure how an exported model uses its memories on text.
+
+    $ python export/memory_usage.py --model served --text held-out.txt
+    $ python export/memory_usage.py --model encoder --preprocessor P --text T
+    $ python export/memory_usage.py --model served --text T --json
+
+    Each line is one input: a text, the context of a question answerer, or the
+    first text of a pair. Lines that are too long for the model are cut, except
+    contexts.
+
+    --verbose also shows the messages of TensorFlow.
+    """
+
+    # Directory of an exported model with memory.
+    model: str
+    # Text files to measure on.
+    text: tuple[str, ...]
+    # Directory of an exported preprocessor. Encoders need one, because they
+    # take no text.
+    preprocessor: str | None = None
+    # Number of lines in a batch.
+    batch_size: int = 32
+    # Print JSON instead of a table.
+    json: bool = False
 
 
 def main(args: list[str] | None = None) -> int:
     """Runs the command and returns its exit code."""
     recipe = tyro.cli(UsageRecipe, args=args)
     try:
-        usage, num_slots = measure_usage(recipe)
+        with naming_flags(recipe):
+            usage, num_slots = keras_pkm.export.memory_usage(
+                recipe.model,
+                read_lines(recipe.text),
+                preprocessor=recipe.preprocessor,
+                batch_size=recipe.batch_size,
+                progress=functools.partial(tqdm, disable=None),
+            )
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     if recipe.json:
         print(json.dumps(usage, indent=2))
     else:
-        print("\n".join(format_memory_usage(usage, num_slots)[1:]))
+        most = max(num_slots.values())
+        print("\n".join(format_memory_usage(usage, most)[1:]))
     return 0
 
 

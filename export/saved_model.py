@@ -7,6 +7,7 @@ writes a directory that `hub.load`, `hub.KerasLayer`, `keras.layers.TFSMLayer`
 and TensorFlow Serving load.
 """
 
+import functools
 import pathlib
 import sys
 
@@ -18,14 +19,13 @@ if __name__ == "__main__":
     import training.commands.quiet  # noqa: F401
 
 import tyro
+from tqdm import tqdm
 
-from export.modules.make_module import make_module
-from export.modules.model_card import format_model_card
-from export.modules.write_module import write_module
-from export.smaller.smaller_encoder import make_encoder
+import keras_pkm
+from export.commands.flag_errors import naming_flags
+from export.commands.text_lines import read_lines
 from export.trained.recipe import ExportRecipe
 from export.trained.source import Source
-from export.trained.trained_model import TrainedModel
 from training.runs.user_error import UserError
 
 
@@ -44,13 +44,49 @@ def export(recipe: ExportRecipe) -> str:
     """Exports a model as the recipe says, and returns what was written."""
     recipe.check()
     source = Source.open(recipe.model)
-    model = TrainedModel.load(source, recipe)
-    encoder, change = make_encoder(model, recipe)
-    if change:
-        print(change)
-    module = make_module(model, recipe, encoder)
-    card = format_model_card(model, recipe, encoder, module, change)
-    return write_module(module, model, encoder, card, recipe)
+    lines = {
+        name: read_lines(paths) if paths else ()
+        for name, paths in (
+            ("prune_unused", recipe.prune_unused),
+            ("compare", recipe.compare),
+        )
+    }
+    tokenizer = source.load_tokenizer()
+    model = source.load(recipe.what)
+    trained, results = source.recipe, source.results
+    try:
+        with naming_flags(recipe, task="--model", path="--out"):
+            exported = keras_pkm.export.saved_model(
+                model,
+                recipe.out,
+                what=recipe.what,
+                tokenizer=tokenizer,
+                sequence_length=(
+                    recipe.sequence_length or source.sequence_length
+                ),
+                labels=recipe.labels or results.get("classes") or (),
+                texts=recipe.texts or results.get("texts"),
+                stride=recipe.stride or trained.get("stride"),
+                answer_length=(
+                    recipe.answer_length or trained.get("answer_length")
+                ),
+                values_dtype=recipe.values_dtype,
+                keep_top=recipe.keep_top,
+                **lines,
+                # The rest of the path is private.
+                name="/".join(pathlib.Path(source.name).resolve().parts[-2:]),
+                recipe=trained,
+                report=source.report,
+                progress=functools.partial(tqdm, disable=None),
+            )
+    except OSError as error:
+        raise UserError(
+            f"--out must be a directory that can be written, received "
+            f"'{recipe.out}' ({error.strerror}): pass another one"
+        ) from error
+    if exported.change:
+        print(exported.change)
+    return f"{exported.path}: {exported.what}, {exported.size / 1e6:,.1f} MB"
 
 
 if __name__ == "__main__":

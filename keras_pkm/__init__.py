@@ -2,6 +2,7 @@
 
 from keras_pkm import callbacks
 from keras_pkm import converters
+from keras_pkm import export
 from keras_pkm import layers
 from keras_pkm import metrics
 from keras_pkm import models
@@ -14,6 +15,7 @@ __all__ = [
     "__version__",
     "callbacks",
     "converters",
+    "export",
     "layers",
     "metrics",
     "models",

@@ -15,6 +15,7 @@ NAMES = [
     f"{package}.{name}"
     for package in (
         "callbacks",
+        "export",
         "layers",
         "metrics",
         "models",

@@ -81,7 +81,7 @@ def test_data_adapters():
 
 
 def test_word_pieces_have_offsets():
-    """export/graph/tokenize.py: keras-hub's tokenizer gives ids alone."""
+    """keras_pkm/text/tokenize.py: keras-hub's tokenizer gives ids alone."""
     tokenizer = keras_hub.models.BertTokenizer(
         ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "ab", "##c"]
     )

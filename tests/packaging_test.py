@@ -60,6 +60,7 @@ def test_the_wheel_holds_keras_pkm_alone(built):
     (information,) = (f for f in folders if f.endswith(".dist-info"))
     assert folders == {"keras_pkm", information}
     assert "keras_pkm/py.typed" in names
+    assert "keras_pkm/export/saved_model.py" in names
     for source in (ROOT / "keras_pkm").rglob("*.py"):
         assert source.relative_to(ROOT).as_posix() in names
 
@@ -107,6 +108,79 @@ def test_readme_runs_with_what_is_installed(built, kind, tmp_path):
         text=True,
     )
     assert done.returncode == 0, done.stderr[-2000:]
+
+
+EXPORT = """
+import sys
+
+import keras_hub
+import numpy as np
+
+import keras_pkm
+
+assert keras_pkm.__file__.startswith(sys.argv[1])
+assert not {"export", "training"} & set(sys.modules)
+words = "[PAD] [UNK] [CLS] [SEP] [MASK] a good bad film".split()
+preprocessor = keras_hub.models.BertTextClassifierPreprocessor(
+    keras_hub.models.BertTokenizer(words), sequence_length=8
+)
+task = keras_pkm.models.add_memory(
+    keras_hub.models.BertTextClassifier(
+        keras_hub.models.BertBackbone(len(words), 2, 2, 16, 32),
+        num_classes=2,
+        activation="softmax",
+        preprocessor=preprocessor,
+    ),
+    (1,),
+    {"num_sub_keys": 16, "top_k": 4, "key_dim": 8},
+)
+task.backbone.set_weights(
+    [
+        weight + np.random.default_rng(0).normal(0, 0.3, weight.shape)
+        for weight in task.backbone.get_weights()
+    ]
+)
+texts = ["a good film", "a bad film", "film"]
+np.save("expected.npy", task(preprocessor(texts), training=False))
+exported = keras_pkm.export.saved_model(task, "served")
+assert exported.what == "classifier"
+usage, num_slots = keras_pkm.export.memory_usage("served", texts)
+assert num_slots == {1: 256} and 0 < usage[1]["mu"] < 1
+"""
+LOAD = """
+import sys
+
+for name in ("keras_pkm", "keras_hub", "export", "training"):
+    sys.modules[name] = None  # importing it is an error
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_text
+
+served = tf.saved_model.load("served")
+texts = tf.constant(["a good film", "a bad film", "film"])
+found, expected = served(texts)["scores"], np.load("expected.npy")
+np.testing.assert_allclose(found, expected, atol=1e-6)
+assert np.ptp(expected[:, 0]) > 1e-3
+"""
+
+
+@pytest.mark.slow
+def test_export_from_the_wheel_alone(built, tmp_path):
+    """What it writes is loaded by a process that has TensorFlow alone."""
+    (wheel,) = built.glob("*.whl")
+    installed, folder = tmp_path / "installed", tmp_path / "empty"
+    zipfile.ZipFile(wheel).extractall(installed)
+    folder.mkdir()
+    for code, path in ((EXPORT, str(installed)), (LOAD, "")):
+        done = subprocess.run(
+            [sys.executable, "-W", "ignore", "-c", code, str(installed)],
+            cwd=folder,
+            env={**os.environ, "PYTHONPATH": path},
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, done.stderr[-2000:]
 
 
 @pytest.mark.parametrize("script", SCRIPTS)

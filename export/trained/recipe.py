@@ -6,11 +6,10 @@ The command line has one flag for each field; the comment above is its help.
 import dataclasses
 import pathlib
 
-from export.graph.value_tables import DTYPES
+from export.commands.flag_errors import naming_flags
+from keras_pkm.export.arguments import check_options
 from training.runs.outputs import check_output_directory
 from training.runs.user_error import UserError
-
-KINDS = ("encoder", "preprocessor", "mlm", "classifier", "qa")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,26 +65,20 @@ class ExportRecipe:
 
     def check(self) -> None:
         """Finds what is impossible before anything is loaded."""
-        for flag, known in (("what", KINDS), ("values_dtype", DTYPES)):
-            if getattr(self, flag) not in known:
-                raise self._wrong(flag, f"one of {', '.join(known)}")
-        for flag in ("sequence_length", "stride", "answer_length"):
-            least = 8 if flag == "sequence_length" else 1
-            if getattr(self, flag) is not None and getattr(self, flag) < least:
-                raise self._wrong(flag, f"at least {least}")
-        if self.texts not in (None, 1, 2):
-            raise self._wrong("texts", "1 or 2")
-        if not 0 < self.keep_top <= 100:
-            raise self._wrong("keep_top", "above 0 and at most 100")
-        if self.keep_top < 100 and not self.prune_unused:
+        if 0 < self.keep_top < 100 and not self.prune_unused:
             raise UserError(
                 "--keep-top needs text whose reads are counted: pass "
                 "--prune-unused FILE"
             )
+        with naming_flags(self):
+            check_options(
+                self.what,
+                self.values_dtype,
+                self.sequence_length,
+                self.stride,
+                self.answer_length,
+                self.texts,
+                self.keep_top,
+                self.prune_unused,
+            )
         check_output_directory(pathlib.Path(self.out), "--out")
-
-    def _wrong(self, field: str, rule: str) -> UserError:
-        flag = field.replace("_", "-")
-        return UserError(
-            f"--{flag} must be {rule}, received {getattr(self, field)}"
-        )

@@ -8,6 +8,7 @@ from typing import Any
 import keras
 import keras_hub
 
+from keras_pkm.export.saved_model import TASKS
 from keras_pkm.files.presets import load_preset_tokenizer
 from training.runs.files import check_unchanged
 from training.runs.files import read_json
@@ -58,24 +59,23 @@ class Source:
         check_unchanged(source.path, "--model")
         return source
 
-    def load_backbone(self) -> keras_hub.models.Backbone:
-        """Loads the encoder alone."""
-        return self._load(keras_hub.models.Backbone.from_preset)
-
-    def load_task(self, kind: type[Any], title: str) -> keras_hub.models.Task:
-        """Loads the whole model."""
+    def load(self, what: str) -> Any:
+        """Loads what an export needs: a task, the encoder or the tokenizer."""
+        if what == "preprocessor":
+            return self.load_tokenizer()
         task = self._task()
-        if not issubclass(task, kind):
+        if what == "encoder":
+            # It gets the head of a masked language model, too.
+            is_masked_lm = issubclass(task, keras_hub.models.MaskedLM)
+            kind = task if is_masked_lm else keras_hub.models.Backbone
+            return self._load(kind.from_preset)
+        if not issubclass(task, TASKS[what]):
             raise UserError(
-                f"--what {title} needs a model with that head, but "
+                f"--what {what} needs a model with that head, but "
                 f"'{self.path}' contains a {task.__name__}: train one, or pass "
                 "another --what"
             )
         return self._load(task.from_preset)
-
-    def has(self, kind: type) -> bool:
-        """Whether the preset contains a task of that class."""
-        return issubclass(self._task(), kind)
 
     def _task(self) -> type[Any]:
         name = read_json(self.path / "task.json", default={}).get(
@@ -92,11 +92,6 @@ class Source:
                 "tokenizer.json: save the preset with its preprocessor"
             )
         return self._load(load_preset_tokenizer)
-
-    @property
-    def vocabulary_files(self) -> list[pathlib.Path]:
-        """The files of its vocabulary."""
-        return sorted((self.path / "assets" / "tokenizer").glob("*"))
 
     @property
     def sequence_length(self) -> int | None:

@@ -163,6 +163,9 @@ def test_what_only_tensorflow_has_is_refused_where_it_is_used(tmp_path):
     uses = [
         lambda: keras_pkm.callbacks.TrainingCheckpoint(tmp_path),
         lambda: keras_pkm.ops.portable_reads(),
+        lambda: keras_pkm.export.saved_model(None, tmp_path / "served"),
+        lambda: keras_pkm.export.patch("served", "patch", tmp_path / "newer"),
+        lambda: keras_pkm.export.memory_usage("served", ["text"]),
         lambda: setattr(tiny_classifier(**ONE_LAYER), "accumulation_steps", 2),
     ]
     for use in uses:

@@ -45,8 +45,8 @@ RECIPES = {
         "training.studies.papers.recipe.ReproductionRecipe"
     ),
     "export/saved_model.py": "export.trained.recipe.ExportRecipe",
-    "export/patch.py": "export.modules.patch_module.PatchRecipe",
-    "export/memory_usage.py": "export.modules.served_usage.UsageRecipe",
+    "export/patch.py": "export.patch.PatchRecipe",
+    "export/memory_usage.py": "export.memory_usage.UsageRecipe",
 }
 # Other programs that shell blocks call.
 PROGRAMS = {

@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from export.graph.encoder import INPUTS
 from keras_pkm import models
+from keras_pkm.export.encoder import INPUTS
 from keras_pkm.text.special_tokens import SpecialTokens
-from keras_pkm.text.window_sizes import WindowSizes
+from keras_pkm.text.windows import WindowSizes
 from tests.export.conftest import LENGTH
 from tests.models.tiny import features
 from training.tasks import squad_windows
 from training.tasks.bad_rows import BadRows
 from training.tasks.squad import SquadExample
-from training.text.offset_tokenizer import make_offset_tokenizer
+from training.text.offset_tokenizer import OffsetTokenizer
 
 pytest.importorskip("tensorflow_hub")
 pytest.importorskip("tf_keras")
@@ -226,7 +226,7 @@ def test_question_answerer(outputs, inputs, presets, tokenizer, kind):
         example = SquadExample("0", question, context.decode(), ("",), (0,))
         windows = squad_windows.make_windows(
             [example],
-            make_offset_tokenizer(tokenizer),
+            OffsetTokenizer(tokenizer),
             SpecialTokens.of(tokenizer),
             sizes,
             "a file",

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from export import memory_usage
-from export.graph.encoder import Encoder
 from export.trained.source import Source
 from keras_pkm import models
+from keras_pkm.export.encoder import Encoder
 
 LINES = ["the quick brown fox", "ann met bob in paris .", "who ?"] * 5
 
@@ -33,7 +33,7 @@ def test_encoder(exports, presets, tokenizer, text, capsys):
     preprocessor = f"--preprocessor {exports / 'preprocessor'}"
     args = f"--model {exports / 'encoder'} --text {text} --json --batch-size 4"
     found = measure(f"{args} {preprocessor}", capsys)
-    backbone = Source.open(str(presets / "mlm")).load_backbone()
+    backbone = Source.open(str(presets / "mlm")).load("encoder").backbone
     ids = [[2, *tokenizer(line), 3] for line in LINES]
     length = max(map(len, ids))
     x = {

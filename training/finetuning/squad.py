@@ -10,7 +10,7 @@ import numpy as np
 
 from keras_pkm.models.families import task_class
 from keras_pkm.text.special_tokens import SpecialTokens
-from keras_pkm.text.window_sizes import WindowSizes
+from keras_pkm.text.windows import WindowSizes
 from keras_pkm.trainers.freezing import freeze_pooler
 from training.batches.labelled import Labelled
 from training.batches.labelled import dev_batches
@@ -24,7 +24,7 @@ from training.tasks.squad_score import squad_score
 from training.tasks.squad_windows import Windows
 from training.tasks.squad_windows import best_answers
 from training.tasks.squad_windows import make_windows
-from training.text.offset_tokenizer import make_offset_tokenizer
+from training.text.offset_tokenizer import OffsetTokenizer
 
 
 class SquadFinetuning:
@@ -48,7 +48,7 @@ class SquadFinetuning:
         examples = load_squad(recipe.squad, recipe.data_dir, bad_rows)
         if recipe.limit:
             examples["train"] = examples["train"][: recipe.limit]
-        tokenizer = make_offset_tokenizer(pretrained.tokenizer)
+        tokenizer = OffsetTokenizer(pretrained.tokenizer)
         special = SpecialTokens.of(pretrained.tokenizer)
         windows = {
             split: make_windows(

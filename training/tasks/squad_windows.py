@@ -1,17 +1,23 @@
-"""Cuts paragraphs into windows with their question, and finds answers."""
+"""Windows of SQuAD's paragraphs with their questions, and their answers."""
 
 import dataclasses
 
 import numpy as np
-from tokenizers import Encoding
-from tokenizers import Tokenizer
+import tensorflow as tf
 from tqdm import tqdm
 
+from keras_pkm.export.encoder import INPUTS
+from keras_pkm.text import windows
 from keras_pkm.text.special_tokens import SpecialTokens
-from keras_pkm.text.window_sizes import WindowSizes
+from keras_pkm.text.windows import WindowSizes
 from training.runs.user_error import UserError
 from training.tasks.bad_rows import BadRows
 from training.tasks.squad import SquadExample
+from training.text.offset_tokenizer import OffsetTokenizer
+from training.text.offset_tokenizer import ragged_rows
+
+# Questions that are laid out at a time.
+_QUESTIONS = 512
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,21 +48,6 @@ class Windows:
         return len(self.examples)
 
     @classmethod
-    def empty(cls, count: int, length: int, padding: int) -> "Windows":
-        """Returns windows of nothing but padding."""
-        shape = count, length
-        return cls(
-            token_ids=np.full(shape, padding, "int32"),
-            segment_ids=np.zeros(shape, "int32"),
-            padding_mask=np.zeros(shape, "int32"),
-            starts=np.full(shape, -1, "int32"),
-            ends=np.full(shape, -1, "int32"),
-            in_the_middle=np.zeros(shape, bool),
-            examples=np.zeros(count, "int32"),
-            labels=np.zeros((count, 2), "int32"),
-        )
-
-    @classmethod
     def concatenate(cls, parts: list["Windows"]) -> "Windows":
         """Returns the windows of all parts, concatenated."""
         names = [field.name for field in dataclasses.fields(cls)]
@@ -70,45 +61,46 @@ class Windows:
 
 def make_windows(
     examples: list[SquadExample],
-    tokenizer: Tokenizer,
+    tokenizer: OffsetTokenizer,
     special: SpecialTokens,
     sizes: WindowSizes,
     path: str,
     bad_rows: BadRows,
     progress: bool = True,
 ) -> Windows:
-    """Lays out all questions with their paragraphs."""
+    """Lays out all questions with their paragraphs, as exported models do."""
     parts = []
-    paragraphs = {}
-    for number, example in enumerate(
-        tqdm(examples, "Windows", disable=None if progress else True)
+    for first in tqdm(
+        range(0, len(examples), _QUESTIONS),
+        "Windows",
+        disable=None if progress else True,
     ):
-        question = tokenizer.encode(
-            example.question, add_special_tokens=False
-        ).ids
-        # The questions of a paragraph are consecutive.
-        if example.context not in paragraphs:
-            paragraphs = {
-                example.context: tokenizer.encode(
-                    example.context, add_special_tokens=False
+        some = examples[first : first + _QUESTIONS]
+        questions = tokenizer.ids([example.question for example in some])
+        fits = []
+        for example, question in zip(some, questions):
+            around = 2 + len(special.between)
+            fits.append(len(question) + around < sizes.sequence_length)
+            if not fits[-1]:
+                bad_rows.add(
+                    path,
+                    f"question {example.id}",
+                    f"a question must leave room for its paragraph in "
+                    f"{sizes.sequence_length} tokens, received one of "
+                    f"{len(question)} tokens: raise --sequence-length",
                 )
-            }
-        paragraph = paragraphs[example.context]
-        before = 1 + len(question) + len(special.between)
-        room = sizes.sequence_length - before - 1
-        if room < 1:
-            bad_rows.add(
-                path,
-                f"question {example.id}",
-                f"a question must leave room for its paragraph in "
-                f"{sizes.sequence_length} tokens, received one of "
-                f"{len(question)} tokens: raise --sequence-length",
+        numbers = np.flatnonzero(fits)
+        if len(numbers):
+            parts.append(
+                _windows_of(
+                    [some[number] for number in numbers],
+                    first + numbers,
+                    [questions[number] for number in numbers],
+                    tokenizer,
+                    special,
+                    sizes,
+                )
             )
-            continue
-        head = [special.start, *question, *special.between]
-        parts.append(
-            _windows_of(number, example, head, paragraph, room, special, sizes)
-        )
     if not parts:
         raise UserError(
             f"{path} must contain a question that leaves room for its "
@@ -119,80 +111,63 @@ def make_windows(
 
 
 def _windows_of(
-    number: int,
-    example: SquadExample,
-    head: list[int],
-    paragraph: Encoding,
-    room: int,
+    examples: list[SquadExample],
+    numbers: np.ndarray,
+    questions: list[list[int]],
+    tokenizer: OffsetTokenizer,
     special: SpecialTokens,
     sizes: WindowSizes,
 ) -> Windows:
-    """The windows of one question."""
-    ids = np.array(paragraph.ids, "int32")
-    offsets = np.array(paragraph.offsets, "int32").reshape(-1, 2)
-    step = min(sizes.stride, room)
-    middle = most_context(len(ids), room, step)
-    answer = _token_span(
-        offsets,
-        example.answer_starts[0],
-        example.answer_starts[0] + len(example.answers[0]),
+    """The windows of some questions, which have these numbers."""
+    # Many questions share a paragraph.
+    contexts = list(dict.fromkeys(example.context for example in examples))
+    places = {context: number for number, context in enumerate(contexts)}
+    owners = np.array([places[example.context] for example in examples])
+    ids, *offsets = tokenizer.with_offsets(contexts)
+    made = windows.make_windows(
+        ragged_rows(questions), tf.gather(ids, owners), sizes, special
     )
-    count = num_windows(len(ids), room, step)
-    windows = Windows.empty(count, sizes.sequence_length, special.padding)
-    windows.examples[:] = number
-    windows.token_ids[:, : len(head)] = head
-    for row in range(count):
-        first = row * step
-        last = min(first + room, len(ids))
-        end = len(head) + last - first
-        inside = slice(len(head), end)
-        windows.token_ids[row, inside] = ids[first:last]
-        windows.token_ids[row, end] = special.end
-        windows.segment_ids[row, len(head) : end + 1] = special.second_segment
-        windows.padding_mask[row, : end + 1] = 1
-        windows.starts[row, inside] = offsets[first:last, 0]
-        windows.ends[row, inside] = offsets[first:last, 1]
-        windows.in_the_middle[row, inside] = middle[first:last] == row
-        if answer and first <= answer[0] and answer[1] < last:
-            windows.labels[row] = [len(head) + t - first for t in answer]
-    return windows
-
-
-def most_context(length: int, room: int, step: int) -> np.ndarray:
-    """Returns, for each token, the window that has most context around it.
-
-    A window begins every `step` tokens, up to the first window that reaches the
-    end. A token's context is the smaller of the numbers of tokens to its left
-    and to its right, plus a hundredth of the window's length. Of equal windows
-    the first one counts.
-
-    All windows but the last have the same length. The best of them is one of
-    the two whose middles enclose the token, so that there are three candidates
-    for each token.
-    """
-    tokens = np.arange(length)
-    last = num_windows(length, room, step) - 1
-    before = (tokens - room // 2) // step
-    candidates = np.clip([before, before + 1, np.full(length, last)], 0, last)
-    firsts = candidates * step
-    ends = np.minimum(firsts + room, length)
-    context = np.minimum(tokens - firsts, ends - 1 - tokens)
-    scores = np.where(context < 0, -1.0, context + 0.01 * (ends - firsts))
-    best = scores == scores.max(0)
-    return np.where(best, candidates, last).min(0)
-
-
-def num_windows(length: int, room: int, step: int) -> int:
-    """Returns the number of windows of a paragraph; see `most_context`."""
-    return 1 + max(0, -(-(length - room) // step))
+    rows, tokens = made.examples.numpy(), made.tokens.numpy()
+    inside = tokens >= 0
+    # One more column: contexts may have no tokens.
+    starts, ends = (
+        np.pad(each.to_tensor(-1).numpy(), [(0, 0), (0, 1)], constant_values=-1)
+        for each in offsets
+    )
+    spans = [
+        _token_span(
+            starts[owner],
+            ends[owner],
+            example.answer_starts[0],
+            example.answer_starts[0] + len(example.answers[0]),
+        )
+        for owner, example in zip(owners, examples)
+    ]
+    is_label = [
+        inside & (tokens == np.array(side)[rows][:, None])
+        for side in zip(*spans)
+    ]
+    has_all = is_label[0].any(1) & is_label[1].any(1)
+    labels = [each.argmax(1) * has_all for each in is_label]
+    return Windows(
+        **{
+            name: made.inputs[theirs].numpy() for theirs, name in INPUTS.items()
+        },
+        # At the number -1 is the column that was added.
+        starts=starts[owners[rows][:, None], tokens],
+        ends=ends[owners[rows][:, None], tokens],
+        in_the_middle=made.in_the_middle.numpy(),
+        examples=numbers[rows].astype("int32"),
+        labels=np.stack(labels, 1).astype("int32"),
+    )
 
 
 def _token_span(
-    offsets: np.ndarray, start: int, end: int
-) -> tuple[int, int] | None:
-    """Returns the first and last token with a character in [start, end)."""
-    inside = np.flatnonzero((offsets[:, 0] < end) & (start < offsets[:, 1]))
-    return (inside[0], inside[-1]) if len(inside) else None
+    starts: np.ndarray, ends: np.ndarray, first: int, last: int
+) -> tuple[int, int]:
+    """The first and last token with a character in [first, last), or -2s."""
+    found = np.flatnonzero((starts < last) & (first < ends))
+    return (found[0], found[-1]) if len(found) else (-2, -2)
 
 
 def best_answers(

@@ -8,7 +8,7 @@ import keras_hub
 import tensorflow as tf
 import tensorflow_text
 
-from training.text.offset_tokenizer import make_offset_tokenizer
+from training.text.offset_tokenizer import OffsetTokenizer
 
 _CHARACTERS_PER_BATCH = 2**20
 
@@ -17,13 +17,9 @@ def tokenize_documents(
     documents: Iterable[str], tokenizer: keras_hub.tokenizers.Tokenizer
 ) -> Iterator[list[int]]:
     """Yields the token ids of each whole document, including line ends."""
-    # keras-hub's own tokenizers give the same ids, but byte pairs are slow.
-    tokenizer = make_offset_tokenizer(tokenizer)
+    split = OffsetTokenizer(tokenizer)
     for batch in _batches(documents):
-        for encoding in tokenizer.encode_batch_fast(
-            batch, add_special_tokens=False
-        ):
-            yield encoding.ids
+        yield from split.ids(batch)
 
 
 def tokenize_sentences(
@@ -31,7 +27,7 @@ def tokenize_sentences(
 ) -> Iterator[list[list[int]]]:
     """Yields each document as a list of sentences, each a list of token ids."""
     breaker = tensorflow_text.StateBasedSentenceBreaker()
-    tokenizer = make_offset_tokenizer(tokenizer)
+    split = OffsetTokenizer(tokenizer)
     for batch in _batches(documents):
         # For the sentence breaker, a newline does not end a sentence.
         paragraphs = [document.splitlines() for document in batch]
@@ -47,17 +43,9 @@ def tokenize_sentences(
             [text for _ in document for text in next(pieces)]
             for document in paragraphs
         ]
-        encodings = iter(
-            tokenizer.encode_batch_fast(
-                list(itertools.chain.from_iterable(texts)),
-                add_special_tokens=False,
-            )
-        )
+        ids = iter(split.ids(list(itertools.chain.from_iterable(texts))))
         for document in texts:
-            yield [
-                encoding.ids
-                for encoding in itertools.islice(encodings, len(document))
-            ]
+            yield list(itertools.islice(ids, len(document)))
 
 
 def _cut(line: bytes, ends: list[int]) -> list[str]:

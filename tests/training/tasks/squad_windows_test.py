@@ -3,9 +3,13 @@ import dataclasses
 import keras_hub
 import numpy as np
 import pytest
+import tensorflow as tf
 
+from keras_pkm.text import windows as in_graphs
 from keras_pkm.text.special_tokens import SpecialTokens
-from keras_pkm.text.window_sizes import WindowSizes
+from keras_pkm.text.tokenize import tokenize
+from keras_pkm.text.tokenize import tokenize_with_offsets
+from keras_pkm.text.windows import WindowSizes
 from training.runs.user_error import UserError
 from training.tasks.bad_rows import BadRows
 from training.tasks.squad import SquadExample
@@ -14,7 +18,7 @@ from training.tasks.squad_score import exact_match
 from training.tasks.squad_score import squad_score
 from training.tasks.squad_windows import best_answers
 from training.tasks.squad_windows import make_windows
-from training.text.offset_tokenizer import make_offset_tokenizer
+from training.text.offset_tokenizer import OffsetTokenizer
 from training.text.word_pieces import load_vocabulary
 from training.text.word_pieces import make_tokenizer
 
@@ -33,7 +37,7 @@ def windows_of(tokenizer, *examples, **sizes):
     sizes = WindowSizes(**{"sequence_length": 14, "stride": 3, **sizes})
     windows = make_windows(
         list(examples),
-        make_offset_tokenizer(tokenizer),
+        OffsetTokenizer(tokenizer),
         SpecialTokens.of(tokenizer),
         sizes,
         "dev.json",
@@ -69,24 +73,29 @@ def any_tokenizer(request, tokenizer, roberta_tokenizer):
     return {"bert": tokenizer, "roberta": roberta_tokenizer}[request.param]
 
 
+def encode(tokenizer, text):
+    """The ids of a text, and the first and last place of each token."""
+    found = OffsetTokenizer(tokenizer).with_offsets([text])
+    ids, starts, ends = (each[0].numpy().tolist() for each in found)
+    assert OffsetTokenizer(tokenizer).ids([text]) == [ids]
+    return ids, list(zip(starts, ends))
+
+
 def test_offsets_and_ids(any_tokenizer):
-    encoding = make_offset_tokenizer(any_tokenizer).encode(
-        CONTEXT, add_special_tokens=False
-    )
-    assert encoding.ids == list(any_tokenizer(CONTEXT))
-    for (start, end), token in zip(encoding.offsets, encoding.tokens):
+    ids, offsets = encode(any_tokenizer, CONTEXT)
+    assert ids == list(any_tokenizer(CONTEXT))
+    for number, (start, end) in zip(ids, offsets):
+        token = any_tokenizer.id_to_token(number)
         plain = token.removeprefix("##").removeprefix("Ġ")
         assert CONTEXT[start:end].lower() == plain.lower()
 
 
 def test_accents_do_not_shift_offsets(tokenizer):
     text = "Ein CAFÉ, cafe\u0301 — coffee"
-    encoding = make_offset_tokenizer(tokenizer).encode(
-        text, add_special_tokens=False
-    )
-    start, end = encoding.offsets[-1]
+    ids, offsets = encode(tokenizer, text)
+    start, end = offsets[-1]
     assert text[:end].endswith("coffee"[-(end - start) :])
-    assert encoding.ids == list(tokenizer(text))
+    assert ids == list(tokenizer(text))
 
 
 @pytest.mark.parametrize("answer", ["The", "lazy dog", "why", "dog. Nobody"])
@@ -163,6 +172,65 @@ def test_best_answers_are_possible_ones(tokenizer):
     assert len(few) == 2
 
 
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        (14, 3, 2),
+        (18, 100, 30),
+        pytest.param((24, 7, 4), marks=pytest.mark.slow),
+        pytest.param((64, 1, 1), marks=pytest.mark.slow),
+    ],
+)
+def test_exported_models_choose_the_same_answers(tokenizer, sizes):
+    rng = np.random.default_rng(0)
+    words = CONTEXT.split()
+    examples = []
+    for number, count in enumerate([1, 5, 6, 7, 9, 13, 30, 80]):
+        context = " ".join(rng.choice(words, count))
+        asked = example("Why? " * (1 + number % 2), words[0], context + " The")
+        examples.append(dataclasses.replace(asked, id=str(number)))
+    length, stride, answer_length = sizes
+    found, sizes = windows_of(
+        *(tokenizer, *examples),
+        sequence_length=length,
+        stride=stride,
+        answer_length=answer_length,
+    )
+    # Equal logits, too: the first of them counts.
+    logits = [
+        rng.integers(-4, 5, found.token_ids.shape).astype("float32")
+        for _ in range(2)
+    ]
+    answers = best_answers(examples, found, *logits, sizes)
+
+    @tf.function(autograph=False)
+    def serve(questions, contexts):
+        ids, starts, ends = tokenize_with_offsets(tokenizer, contexts)
+        windows = in_graphs.make_windows(
+            tokenize(tokenizer, questions),
+            ids,
+            sizes,
+            SpecialTokens.of(tokenizer),
+        )
+        spans = in_graphs.best_spans(windows, len(examples), *logits, sizes)
+        return vars(windows), spans, starts, ends
+
+    windows, (first, last, score), starts, ends = serve(
+        tf.constant([e.question for e in examples]),
+        tf.constant([e.context for e in examples]),
+    )
+    np.testing.assert_array_equal(
+        windows["inputs"]["input_word_ids"], found.token_ids
+    )
+    np.testing.assert_array_equal(windows["examples"], found.examples)
+    for number, one in enumerate(examples):
+        start = starts[number, int(first[number])]
+        end = ends[number, int(last[number])]
+        best = answers[one.id][0]
+        assert one.context[int(start) : int(end)] == best["text"]
+        assert 0 < score[number] <= 1
+
+
 def test_a_question_that_fills_the_window(tokenizer):
     long = example(question="Why? " * 30)
     with pytest.raises(
@@ -171,9 +239,18 @@ def test_a_question_that_fills_the_window(tokenizer):
         windows_of(tokenizer, long)
 
 
+def test_a_long_question_is_cut_as_in_serving(tokenizer):
+    """It leaves a quarter of a window to the paragraph."""
+    windows, _ = windows_of(tokenizer, example(question="Why " * 10))
+    why = tokenizer("why")
+    asked = windows.token_ids[0, 1:9]
+    assert len(why) == 1 and asked[:8].tolist() == 8 * list(why)
+    assert (windows.starts[0] >= 0).sum() == 3
+
+
 def test_other_tokenizers():
-    with pytest.raises(UserError, match="WordPiece or byte-pair"):
-        make_offset_tokenizer(object())
+    with pytest.raises(UserError, match="byte-pair.*WordPiece.* received a ob"):
+        OffsetTokenizer(object())
 
 
 @pytest.fixture(scope="session")
@@ -189,16 +266,10 @@ def dev_set(shared_data):
 
 def test_ids_are_keras_hub_s_on_all_of_squad_s_dev_set(bert_tokenizer, dev_set):
     texts = [*{e.context for e in dev_set}, *(e.question for e in dev_set)]
-    encodings = make_offset_tokenizer(bert_tokenizer).encode_batch(
-        texts, add_special_tokens=False
-    )
-    theirs = bert_tokenizer(texts)
-    different = [
-        text
-        for text, encoding, ids in zip(texts, encodings, theirs)
-        if encoding.ids != list(ids)
-    ]
-    assert not different
+    ours = OffsetTokenizer(bert_tokenizer)
+    theirs = [list(ids) for ids in bert_tokenizer(texts)]
+    assert ours.ids(texts) == theirs
+    assert ours.with_offsets(texts)[0].to_list() == theirs
 
 
 def test_gold_spans_of_all_dev_questions(bert_tokenizer, dev_set):
@@ -206,7 +277,7 @@ def test_gold_spans_of_all_dev_questions(bert_tokenizer, dev_set):
     sizes = WindowSizes(answer_length=10_000)
     windows = make_windows(
         dev_set,
-        make_offset_tokenizer(bert_tokenizer),
+        OffsetTokenizer(bert_tokenizer),
         SpecialTokens.of(bert_tokenizer),
         sizes,
         "dev",
@@ -223,31 +294,24 @@ def test_gold_spans_of_all_dev_questions(bert_tokenizer, dev_set):
     }
     print(f"{len(wrong)} of {len(dev_set)} differ: {wrong}")
     # No answer can begin or end inside a token. "gold" in "golden" does.
-    cut = {
-        question.id
-        for question in dev_set
-        if question.id in wrong and cuts_a_token(bert_tokenizer, question)
-    }
     assert len(wrong) == 34
-    assert wrong.keys() <= cut
+    asked = [question for question in dev_set if question.id in wrong]
+    _, starts, ends = OffsetTokenizer(bert_tokenizer).with_offsets(
+        [question.context for question in asked]
+    )
+    for question, *row in zip(asked, starts.to_list(), ends.to_list()):
+        first = question.answer_starts[0]
+        last = first + len(question.answers[0])
+        assert any(
+            start < border < end
+            for start, end in zip(*row)
+            for border in (first, last)
+        ), question.id
     answers = {question.id: question.answers for question in dev_set}
     score = squad_score(predictions, answers)
     # Of the 34, 9 are right by another of the question's answers.
     expected = 100 * (1 - 25 / 10_570)
     assert score["exact_match"] == pytest.approx(expected)
-
-
-def cuts_a_token(tokenizer, question):
-    encoding = make_offset_tokenizer(tokenizer).encode(
-        question.context, add_special_tokens=False
-    )
-    first = question.answer_starts[0]
-    last = first + len(question.answers[0])
-    return any(
-        start < border < end
-        for start, end in encoding.offsets
-        for border in (first, last)
-    )
 
 
 def test_sizes_are_the_paper_s():

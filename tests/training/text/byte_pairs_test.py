@@ -7,7 +7,7 @@ from training.runs.user_error import UserError
 from training.text.byte_pairs import SPECIAL_TOKENS
 from training.text.byte_pairs import load_byte_pairs
 from training.text.byte_pairs import train_byte_pairs
-from training.text.offset_tokenizer import make_offset_tokenizer
+from training.text.offset_tokenizer import OffsetTokenizer
 from training.text.tokenized_documents import tokenize_sentences
 
 TEXT = (
@@ -45,10 +45,8 @@ def test_sentences_of_a_line_are_the_line(tokenizer):
     (sentences,) = tokenize_sentences([f"{TEXT}\n{TEXT}"], tokenizer)
     ids = [token for sentence in sentences for token in sentence]
     assert ids == 2 * list(tokenizer(TEXT))
-    encoding = make_offset_tokenizer(tokenizer).encode(
-        TEXT, add_special_tokens=False
-    )
-    assert encoding.ids == list(tokenizer(TEXT))
+    (ids,) = OffsetTokenizer(tokenizer).ids([TEXT])
+    assert ids == list(tokenizer(TEXT))
 
 
 def test_files(tokenizer, kind, tmp_path):

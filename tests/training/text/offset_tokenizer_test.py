@@ -2,36 +2,29 @@ import sys
 import unicodedata
 
 import keras_hub
+import pytest
 
-from training.text.offset_tokenizer import make_offset_tokenizer
+from keras_pkm.text.transformers_tokenizers import TransformersBertTokenizer
+from training.text.offset_tokenizer import OffsetTokenizer
 from training.text.word_pieces import make_tokenizer
 
-# Characters of which the Unicode tables of TensorFlow and `tokenizers` differ,
-# besides those without a meaning yet: Hangul fillers, an Ahom vowel sign, new
-# digits.
-DISPUTED = "\u115f\u1160\u3164\uffa0\U0001171e" + "".join(
-    map(chr, range(0x1FBF0, 0x1FBFA))
-)
+SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
 
 def test_splits_at_the_characters_at_which_keras_hub_does():
     words = ["0", "##0", "a", "##a", "s", "##s", "1", "##2", "\u2044", "-"]
-    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
     theirs = make_tokenizer(
-        [*special, *words], keras_hub.tokenizers.BertTokenizer
+        [*SPECIAL, *words], keras_hub.tokenizers.BertTokenizer
     )
-    ours = make_offset_tokenizer(theirs)
+    ours = OffsetTokenizer(theirs)
     characters = [
         some
         for some in map(chr, range(sys.maxunicode + 1))
         if unicodedata.category(some) not in ("Cn", "Co", "Cs")
-        and some not in DISPUTED
     ]
     texts = [f"0{some}0" for some in characters]
-    found = [
-        encoding.ids
-        for encoding in ours.encode_batch(texts, add_special_tokens=False)
-    ]
+    found = ours.ids(texts)
+    assert ours.with_offsets(texts)[0].to_list() == found
     differing = [
         some
         for some, their_ids, our_ids in zip(characters, theirs(texts), found)
@@ -44,3 +37,39 @@ def test_splits_at_the_characters_at_which_keras_hub_does():
         if unicodedata.category(some).startswith("Z") and some != " "
     ]
     assert differing == spaces
+
+
+@pytest.mark.parametrize(
+    ("kind", "words", "offsets"),
+    [
+        (
+            keras_hub.models.BertTokenizer,
+            ["the", "fox", "dog"],
+            [(0, 3), (4, 7), (8, 11)],
+        ),
+        # BERT drops NUL.
+        (TransformersBertTokenizer, ["the", "foxdog"], [(0, 3), (4, 11)]),
+    ],
+)
+def test_spaces_beyond_ascii_and_nul(kind, words, offsets):
+    vocabulary = [*SPECIAL, "the", "fox", "dog", "foxdog"]
+    tokenizer = OffsetTokenizer(kind(vocabulary, lowercase=True))
+    texts = ["the\u3000fox\0dog", "the\u00a0fox\0dog"]
+    expected = [[vocabulary.index(word) for word in words]] * 2
+    assert tokenizer.ids(texts) == expected
+    ids, starts, ends = tokenizer.with_offsets(texts)
+    assert ids.to_list() == expected
+    for row in zip(starts.to_list(), ends.to_list()):
+        assert list(zip(*row)) == offsets
+
+
+def test_what_graphs_cannot_do_the_library_does():
+    """Here a token that takes the space before it."""
+    vocabulary = [*SPECIAL, "the", "<fox>"]
+    tokenizer = TransformersBertTokenizer(
+        vocabulary, added_tokens=[{"content": "<fox>", "lstrip": True}]
+    )
+    ids, starts, ends = OffsetTokenizer(tokenizer).with_offsets(["the <fox>"])
+    assert ids.to_list() == [[5, 6]] == tokenizer(["the <fox>"])
+    assert starts.to_list() == [[0, 3]]
+    assert ends.to_list() == [[3, 9]]

@@ -10,7 +10,7 @@ import pytest
 import tensorflow as tf
 
 from keras_pkm.text.special_tokens import SpecialTokens
-from keras_pkm.text.window_sizes import WindowSizes
+from keras_pkm.text.windows import WindowSizes
 from training.batches.labelled import dev_batches
 from training.batches.labelled import encode_texts
 from training.batches.labelled import training_batches
@@ -20,7 +20,7 @@ from training.tasks.glue import GLUE
 from training.tasks.glue import load_glue
 from training.tasks.squad import load_squad
 from training.tasks.squad_windows import make_windows
-from training.text.offset_tokenizer import make_offset_tokenizer
+from training.text.offset_tokenizer import OffsetTokenizer
 
 tfds = pytest.importorskip("tensorflow_datasets")
 
@@ -181,7 +181,7 @@ def test_squad(tmp_path):
         one, other = (
             make_windows(
                 examples[split],
-                make_offset_tokenizer(TOKENIZER),
+                OffsetTokenizer(TOKENIZER),
                 SpecialTokens.of(TOKENIZER),
                 WindowSizes(12, 2, 4),
                 "the data",

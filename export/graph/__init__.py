@@ -1,1 +1,0 @@
-"""Graphs of stock operations for tokens, windows, encoder and tables."""

@@ -1,1 +1,0 @@
-"""Smaller value tables, and their effect on the model."""

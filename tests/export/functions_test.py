@@ -1,0 +1,183 @@
+"""`keras_pkm.export` as a library: what it takes, and what it refuses."""
+
+import json
+
+import keras_hub
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import keras_pkm
+from keras_pkm.teaching.memory_patch import copy_tables
+from tests.models.tiny import SIZES
+from tests.models.tiny import tiny_answerer
+from tests.models.tiny import tiny_backbone
+from tests.models.tiny import tiny_classifier
+from tests.models.tiny import tiny_masked_lm
+
+export = keras_pkm.export
+
+
+@pytest.fixture
+def masked_lm(tokenizer):
+    task = tiny_masked_lm()
+    task.preprocessor = keras_hub.models.BertMaskedLMPreprocessor(
+        tokenizer, sequence_length=12
+    )
+    return task
+
+
+def test_the_kind_is_that_of_the_task(tokenizer, tmp_path):
+    preprocessor = keras_hub.models.BertTextClassifierPreprocessor(
+        tokenizer, sequence_length=9
+    )
+    for number, (model, what, given) in enumerate(
+        (
+            (tiny_backbone(), "encoder", {}),
+            (preprocessor, "preprocessor", {}),
+            (tokenizer, "preprocessor", {"sequence_length": 9}),
+            (tiny_classifier(3), "classifier", {"tokenizer": tokenizer}),
+        )
+    ):
+        path = tmp_path / str(number)
+        exported = export.saved_model(model, path, **given)
+        assert (exported.what, exported.path) == (what, path)
+        assert exported.size > 1000 and not exported.change
+        loaded = tf.saved_model.load(str(path))
+        if what == "preprocessor":
+            assert loaded(["ann"])["input_mask"].shape == (1, 9)
+    assert loaded(["ann"])["label"].numpy()[0] in (b"0", b"1", b"2")
+    # A backbone has no vocabulary.
+    assert not list((tmp_path / "0" / "assets").glob("*"))
+
+
+@pytest.mark.slow
+def test_a_plain_task_and_all_that_the_card_says(tokenizer, tmp_path):
+    task = keras_hub.models.BertMaskedLM(
+        keras_hub.models.BertBackbone(**SIZES),
+        keras_hub.models.BertMaskedLMPreprocessor(tokenizer, sequence_length=8),
+    )
+    exported = export.saved_model(
+        task,
+        tmp_path / "served",
+        name="the model",
+        recipe={"epochs": 7},
+        report="| perplexity |",
+    )
+    assert exported.what == "mlm"
+    card = (tmp_path / "served" / "README.md").read_text()
+    for part in ("from `the model`", '"epochs": 7', "| perplexity |"):
+        assert part in card
+    loaded = tf.saved_model.load(str(tmp_path / "served"))
+    assert loaded(["a [MASK]"])["tokens"].shape == (1, 1, 5)
+
+
+@pytest.mark.slow
+def test_question_answerer(tokenizer, tmp_path):
+    task = tiny_answerer()
+    export.saved_model(
+        task,
+        tmp_path / "qa",
+        tokenizer=tokenizer,
+        sequence_length=16,
+        stride=4,
+        answer_length=2,
+    )
+    loaded = tf.saved_model.load(str(tmp_path / "qa"))
+    found = loaded(
+        {
+            "question": tf.constant(["who ?"]),
+            "context": tf.constant(["ann met bob in paris"]),
+        }
+    )
+    assert len(found["answer"].numpy()[0].split()) in (1, 2)
+
+
+def test_mistakes_name_arguments(masked_lm, tokenizer, tmp_path):
+    roberta = keras_hub.models.RobertaTokenizer(
+        {"<s>": 0, "<pad>": 1, "</s>": 2, "<mask>": 3, "a": 4, "aa": 5}, ["a a"]
+    )
+    plain = keras_hub.models.BertBackbone(**SIZES)
+    some = {"compare": ["ann"]}
+    for task, given, message in (
+        (masked_lm, {"what": "decoder"}, "`what` must be one of"),
+        (masked_lm, {"what": "qa"}, "`task` must be a QuestionAnswerer for `w"),
+        (masked_lm, {"values_dtype": "int4"}, "`values_dtype` must be one of"),
+        (masked_lm, {"sequence_length": 7}, "`sequence_length` must be at lea"),
+        (masked_lm, {"sequence_length": 8.5}, "`sequence_length` must be at "),
+        (masked_lm, {"sequence_length": 21}, "at most the model's 20"),
+        (masked_lm, {"stride": 0}, "`stride` must be at least 1"),
+        (masked_lm, {"texts": 3}, "`texts` must be 1 or 2"),
+        (masked_lm, {"keep_top": 50}, "`keep_top` needs text.*`prune_unused`"),
+        (masked_lm, {"compare": "ann"}, "`compare` must be a sequence of str"),
+        (masked_lm, {"compare": [""]}, "`compare` must contain text"),
+        (masked_lm, {"prune_unused": ["a"]}, "`prune_unused` needs text of tw"),
+        (masked_lm, {"tokenizer": roberta}, "WordPiece.*RobertaTokenizer: pas"),
+        (tiny_classifier(3), {}, "preprocessor with a tokenizer, but has none"),
+        (
+            tiny_classifier(3),
+            {"tokenizer": tokenizer, "labels": ["a"]},
+            "`labels` must name the model's 3 classes, received 1: a",
+        ),
+        (plain, some, "need a model with memory"),
+        (tiny_backbone(), some, "need a tokenizer.*pass `tokenizer`"),
+        (object(), {}, "`task` must be a task or a backbone.* a object"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            export.saved_model(task, tmp_path / "out", **given)
+    assert not list(tmp_path.iterdir())
+    (tmp_path / "file").touch()
+    for path in (tmp_path, tmp_path / "file"):
+        with pytest.raises(ValueError, match="`path` must be new or empty"):
+            export.saved_model(masked_lm, path)
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+@pytest.mark.slow
+def test_patches_and_usage(masked_lm, tmp_path):
+    served, newer, back = (tmp_path / name for name in ("a", "b", "c"))
+    export.saved_model(masked_lm, served, prune_unused=())
+    before = copy_tables(masked_lm)
+    tables = keras_pkm.models.tables(masked_lm)
+    for table in tables.values():
+        table.values.assign_add(np.ones(table.values.shape))
+    patch = keras_pkm.teaching.MemoryPatch.since(before, masked_lm)
+    assert export.patch(served, patch, newer) == patch.num_rows == 242
+    patch.save(tmp_path / "p.safetensors")
+    file = tmp_path / "p.safetensors"
+    assert export.patch(newer, file, back, revert=True) == 242
+    scores = [
+        tf.saved_model.load(str(path))(["the [MASK]"])["scores"].numpy()
+        for path in (served, newer, back)
+    ]
+    np.testing.assert_array_equal(scores[0], scores[2])
+    assert not np.array_equal(scores[0], scores[1])
+    with pytest.raises(ValueError, match="`patch`: .*already been applied"):
+        export.patch(newer, patch, tmp_path / "d")
+    with pytest.raises(ValueError, match="`model` must be the directory of an"):
+        export.patch(tmp_path, patch, tmp_path / "d")
+    with pytest.raises(ValueError, match="`path` must be new or empty"):
+        export.patch(served, patch, newer)
+
+    shown = []
+
+    def progress(batches, title):
+        shown.append((len(batches), title))
+        return batches
+
+    texts = ["the fox", "ann met bob", "who"]
+    usage, num_slots = export.memory_usage(
+        served, texts, batch_size=2, progress=progress
+    )
+    assert num_slots == {1: 121, 3: 121} and usage.keys() == {1, 3}
+    assert shown == [(2, "Usage")]
+    assert json.loads(json.dumps(usage))["1"]["mu"] > 0
+    for given, message in (
+        ((tmp_path, texts), "`model`, or `preprocessor`, cannot be used"),
+        ((served, []), "`text` must contain text"),
+        ((served, "the fox"), "`text` must be a sequence of strings"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            export.memory_usage(*given)
+    with pytest.raises(ValueError, match="`batch_size` must be at least 1"):
+        export.memory_usage(served, texts, batch_size=0)
