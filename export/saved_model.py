@@ -23,9 +23,9 @@ from tqdm import tqdm
 
 import keras_pkm
 from export.commands.flag_errors import naming_flags
+from export.commands.recipe import ExportRecipe
+from export.commands.source import Source
 from export.commands.text_lines import read_lines
-from export.trained.recipe import ExportRecipe
-from export.trained.source import Source
 from training.runs.user_error import UserError
 
 

@@ -23,8 +23,8 @@ ROWS = [
     ["keras_pkm/callbacks", "keras_pkm/export"],
     ["keras_pkm/__init__.py"],
     ["training/runs"],
-    ["training/commands", "training/text", "export/commands"],
-    ["training/batches", "export/trained"],
+    ["training/commands", "training/corpora", "export/commands"],
+    ["training/batches"],
     [
         "training/loading",
         "training/fitting",
@@ -111,11 +111,11 @@ def test_an_import_the_wrong_way_is_found(tmp_path, monkeypatch):
     for name, path in list(MODULES.items()):
         here = tmp_path / path.relative_to(pathlib.Path(__file__).parents[1])
         monkeypatch.setitem(MODULES, name, here)
-    planted = tmp_path / "training" / "text" / "planted.py"
+    planted = tmp_path / "training" / "corpora" / "planted.py"
     planted.parent.mkdir(parents=True)
     for line, allowed in (
         ("from training.runs import user_error", True),
-        ("from training.text import corpus", True),
+        ("from training.corpora import corpus", True),
         ("from training.batches.masking import Masking", False),
         ("import training.pretrain", False),
         ("from training.commands import strategy", False),

@@ -1,1 +1,1 @@
-"""What the commands share: text files, and errors about flags."""
+"""Shared by the commands: the model of a run, errors that name flags."""

@@ -44,7 +44,7 @@ RECIPES = {
     "training/reproduce.py": (
         "training.studies.papers.recipe.ReproductionRecipe"
     ),
-    "export/saved_model.py": "export.trained.recipe.ExportRecipe",
+    "export/saved_model.py": "export.commands.recipe.ExportRecipe",
     "export/patch.py": "export.patch.PatchRecipe",
     "export/memory_usage.py": "export.memory_usage.UsageRecipe",
 }

@@ -16,10 +16,10 @@ from keras_pkm.text.special_tokens import SpecialTokens
 from keras_pkm.text.windows import WindowSizes
 from tests.export.conftest import LENGTH
 from tests.models.tiny import features
+from training.corpora.offset_tokenizer import OffsetTokenizer
 from training.tasks import squad_windows
 from training.tasks.bad_rows import BadRows
 from training.tasks.squad import SquadExample
-from training.text.offset_tokenizer import OffsetTokenizer
 
 pytest.importorskip("tensorflow_hub")
 pytest.importorskip("tf_keras")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from export import memory_usage
-from export.trained.source import Source
+from export.commands.source import Source
 from keras_pkm import models
 from keras_pkm.export.encoder import Encoder
 

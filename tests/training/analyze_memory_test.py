@@ -15,9 +15,9 @@ from training import analyze_memory
 from training import evaluate_mlm
 from training.batches.masked_lm import held_out_batches
 from training.batches.masking import Masking
+from training.corpora.corpus import open_corpus
+from training.corpora.packed_text import tokenize_and_pack
 from training.loading.pretrained_model import load_pretrained
-from training.text.corpus import open_corpus
-from training.text.packed_text import tokenize_and_pack
 
 
 @pytest.fixture(scope="module")

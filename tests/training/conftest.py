@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from training.text.word_pieces import make_tokenizer
-from training.text.word_pieces import train_vocabulary
+from training.corpora.word_pieces import make_tokenizer
+from training.corpora.word_pieces import train_vocabulary
 
 _SHARED_DATA = Path(__file__).parents[2].parent / "shared" / "data"
 

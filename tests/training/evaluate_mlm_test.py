@@ -8,9 +8,9 @@ from keras_pkm import models
 from keras_pkm.files.presets import save_preset
 from tests.markdown import squeezed
 from tests.models.tiny import tiny_masked_lm
+from training.corpora.word_pieces import make_tokenizer
+from training.corpora.word_pieces import train_vocabulary
 from training.evaluate_mlm import main
-from training.text.word_pieces import make_tokenizer
-from training.text.word_pieces import train_vocabulary
 
 TEXT = "The dog met a fox. Nobody knows why the fox met the dog."
 HUGGING_FACE = (

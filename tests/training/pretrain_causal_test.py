@@ -15,12 +15,12 @@ from tests.training.tiny_run import SHORT
 from tests.training.tiny_run import TINY
 from tests.training.tiny_run import write_corpus
 from training import evaluate_mlm
+from training.corpora.corpus import open_corpus
+from training.corpora.corpus import split_documents
+from training.corpora.packed_text import open_packed
 from training.loading.pretrained_model import load_language_model
 from training.pretrain import main
 from training.runs.run_directory import RunDirectory
-from training.text.corpus import open_corpus
-from training.text.corpus import split_documents
-from training.text.packed_text import open_packed
 
 CAUSAL = "--objective causal --backbone gpt2".split()
 

@@ -13,11 +13,11 @@ from tests.training.tiny_run import SHORT
 from training import evaluate_mlm
 from training.batches.masked_lm import training_batches
 from training.batches.masking import Masking
+from training.corpora.packed_text import open_packed
 from training.loading.pretrained_model import load_masked_lm
 from training.loading.pretrained_model import load_tokenizer
 from training.pretrain import main
 from training.pretraining.logs import read_rows
-from training.text.packed_text import open_packed
 
 ROOT = Path(__file__).parents[2]
 HUGGING_FACE = ROOT / "tests" / "converters" / "hugging_face" / "bert"

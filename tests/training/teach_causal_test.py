@@ -12,10 +12,10 @@ from keras_pkm.files.presets import save_preset
 from keras_pkm.models import add_memory
 from keras_pkm.teaching import MemoryPatch
 from keras_pkm.teaching import SlotImportance
+from training.corpora.byte_pairs import train_byte_pairs
 from training.loading.pretrained_model import load_language_model
 from training.runs.run_directory import RunDirectory
 from training.teach import main
-from training.text.byte_pairs import train_byte_pairs
 
 TEXT = "The dog met a fox. Nobody knows why the fox met the dog. A cat ran."
 FACTS = {"dog met": "a fox", "fox met": "the dog", "cat knows": "nobody"}

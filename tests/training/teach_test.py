@@ -14,10 +14,10 @@ from tests.markdown import squeezed
 from tests.models.tiny import tiny_masked_lm
 from tests.training.tiny_run import md5_of_model
 from training import evaluate_mlm
+from training.corpora.word_pieces import make_tokenizer
+from training.corpora.word_pieces import train_vocabulary
 from training.runs.run_directory import RunDirectory
 from training.teach import main
-from training.text.word_pieces import make_tokenizer
-from training.text.word_pieces import train_vocabulary
 
 TEXT = "The dog met a fox. Nobody knows why the fox met the dog. A cat ran."
 FACTS = "dog\tmet\tfox\nfox\tmet\tthe dog\ncat\tknows\tnobody\n"

@@ -13,6 +13,8 @@ from training.analysis.read_model import read_classes
 from training.analysis.read_model import read_served_model
 from training.analysis.read_model import read_trained_model
 from training.analysis.recipe import AnalysisRecipe
+from training.corpora.corpus import Corpus
+from training.corpora.corpus import open_corpus
 from training.loading.pretrained_model import load_masked_lm
 from training.measuring.ablation import Ablation
 from training.measuring.ablation import ablated_memory
@@ -24,8 +26,6 @@ from training.pretraining.logs import read_staleness
 from training.reports.memory_report import MemoryReport
 from training.runs.run_directory import RunDirectory
 from training.runs.user_error import UserError
-from training.text.corpus import Corpus
-from training.text.corpus import open_corpus
 
 
 def analyze(recipe: AnalysisRecipe) -> MemoryReport:

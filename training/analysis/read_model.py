@@ -14,6 +14,7 @@ from keras_pkm.probing.served_model import ServedModel
 from training.analysis.recipe import AnalysisRecipe
 from training.batches.labelled import dev_batches
 from training.batches.labelled import encode_texts
+from training.corpora.corpus import Corpus
 from training.loading.families import EncoderFamily
 from training.loading.pretrained_model import PretrainedModel
 from training.loading.pretrained_model import load_pretrained
@@ -27,7 +28,6 @@ from training.runs.user_error import UserError
 from training.tasks.bad_rows import BadRows
 from training.tasks.glue import GLUE
 from training.tasks.glue import load_glue
-from training.text.corpus import Corpus
 
 # Number of tokens for which the report shows who reads which slots.
 _KEPT_TOKENS = 500_000

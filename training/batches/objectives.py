@@ -11,9 +11,9 @@ from training.batches import causal_lm
 from training.batches import masked_lm
 from training.batches.masking import Masking
 from training.batches.model_inputs import keep_inputs
-from training.text.row_layouts import RowLayout
-from training.text.row_layouts import sentence_rows
-from training.text.row_layouts import stream_rows
+from training.corpora.row_layouts import RowLayout
+from training.corpora.row_layouts import sentence_rows
+from training.corpora.row_layouts import stream_rows
 
 
 class Objective(Protocol):

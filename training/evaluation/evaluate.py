@@ -8,6 +8,7 @@ from tqdm import tqdm
 from keras_pkm.metrics import format_memory_usage
 from training.batches.objectives import MaskedTokens
 from training.batches.one_by_one import one_by_one
+from training.corpora.corpus import open_corpus
 from training.evaluation.recipe import EvaluationRecipe
 from training.loading.families import EncoderFamily
 from training.loading.pretrained_model import load_language_model
@@ -18,7 +19,6 @@ from training.measuring.text_batches import pack_text
 from training.reports.markdown import markdown_table
 from training.reports.paper import format_paper_perplexities
 from training.runs.user_error import UserError
-from training.text.corpus import open_corpus
 
 
 def evaluate(recipe: EvaluationRecipe) -> dict:

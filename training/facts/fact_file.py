@@ -2,12 +2,12 @@
 
 import pathlib
 
+from training.corpora.tab_separated import is_quoted
+from training.corpora.tab_separated import split_lines
+from training.corpora.tab_separated import unquote
+from training.corpora.tab_separated import why_columns
 from training.facts.text_facts import Fact
 from training.runs.user_error import UserError
-from training.text.tab_separated import is_quoted
-from training.text.tab_separated import split_lines
-from training.text.tab_separated import unquote
-from training.text.tab_separated import why_columns
 
 _COLUMNS = ("subject", "relation", "value")
 

@@ -6,15 +6,15 @@ import unicodedata
 
 import keras_hub
 
+from training.corpora.byte_pairs import train_byte_pairs
+from training.corpora.word_pieces import make_tokenizer
+from training.corpora.word_pieces import train_vocabulary
 from training.facts.fact_batches import Facts
 from training.facts.fact_file import read_fact_file
 from training.facts.random_facts import RandomFacts
 from training.facts.text_facts import Fact
 from training.facts.text_facts import TextFacts
 from training.runs.user_error import UserError
-from training.text.byte_pairs import train_byte_pairs
-from training.text.word_pieces import make_tokenizer
-from training.text.word_pieces import train_vocabulary
 
 
 def open_facts(

@@ -14,6 +14,7 @@ from keras_pkm.text.windows import WindowSizes
 from keras_pkm.trainers.freezing import freeze_pooler
 from training.batches.labelled import Labelled
 from training.batches.labelled import dev_batches
+from training.corpora.offset_tokenizer import OffsetTokenizer
 from training.finetuning.kind import Evaluated
 from training.finetuning.recipe import FinetuningRecipe
 from training.loading.pretrained_model import PretrainedModel
@@ -24,7 +25,6 @@ from training.tasks.squad_score import squad_score
 from training.tasks.squad_windows import Windows
 from training.tasks.squad_windows import best_answers
 from training.tasks.squad_windows import make_windows
-from training.text.offset_tokenizer import OffsetTokenizer
 
 
 class SquadFinetuning:

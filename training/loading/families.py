@@ -14,11 +14,11 @@ from keras_pkm.models.families import task_class
 from training.batches.masking import Masking
 from training.batches.objectives import MaskedTokens
 from training.batches.objectives import NextTokens
-from training.text.byte_pairs import load_byte_pairs
-from training.text.byte_pairs import train_byte_pairs
-from training.text.word_pieces import load_vocabulary
-from training.text.word_pieces import make_tokenizer
-from training.text.word_pieces import train_vocabulary
+from training.corpora.byte_pairs import load_byte_pairs
+from training.corpora.byte_pairs import train_byte_pairs
+from training.corpora.word_pieces import load_vocabulary
+from training.corpora.word_pieces import make_tokenizer
+from training.corpora.word_pieces import train_vocabulary
 
 #: What a backbone with memories has besides the arguments of the plain one.
 ARCHITECTURE = ("feedforward_activation", "normalization_epsilon")

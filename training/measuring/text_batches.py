@@ -11,8 +11,8 @@ import numpy as np
 
 from training.batches.objectives import Objective
 from training.commands.fields import out_of_range
-from training.text.corpus import Corpus
-from training.text.packed_text import tokenize_and_pack
+from training.corpora.corpus import Corpus
+from training.corpora.packed_text import tokenize_and_pack
 
 
 @dataclasses.dataclass(frozen=True)

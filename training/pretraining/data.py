@@ -16,6 +16,11 @@ from keras_pkm.files.presets import save_tokenizer
 from keras_pkm.files.whole_files import replacing_file
 from keras_pkm.text.special_tokens import unknown_ids
 from training.batches.objectives import Objective
+from training.corpora.corpus import Corpus
+from training.corpora.corpus import open_corpus
+from training.corpora.corpus import split_documents
+from training.corpora.packed_text import open_packed
+from training.corpora.packed_text import tokenize_and_pack
 from training.loading.families import DecoderFamily
 from training.loading.families import EncoderFamily
 from training.loading.families import family_named
@@ -27,11 +32,6 @@ from training.runs.files import check_unchanged
 from training.runs.recipes import recipe_differences
 from training.runs.run_directory import RunDirectory
 from training.runs.user_error import UserError
-from training.text.corpus import Corpus
-from training.text.corpus import open_corpus
-from training.text.corpus import split_documents
-from training.text.packed_text import open_packed
-from training.text.packed_text import tokenize_and_pack
 
 # The held-out masks have a separate seed. The masks and the held-out documents
 # do not depend on the recipe's seed: runs with different seeds are compared on

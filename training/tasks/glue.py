@@ -11,15 +11,15 @@ from typing import Literal
 
 import numpy as np
 
+from training.corpora.tab_separated import are_all_quoted
+from training.corpora.tab_separated import find_broken_cell
+from training.corpora.tab_separated import has_spreadsheet_quotes
+from training.corpora.tab_separated import is_quoted
+from training.corpora.tab_separated import split_lines
+from training.corpora.tab_separated import unquote
+from training.corpora.tab_separated import why_columns
 from training.runs.user_error import UserError
 from training.tasks.bad_rows import BadRows
-from training.text.tab_separated import are_all_quoted
-from training.text.tab_separated import find_broken_cell
-from training.text.tab_separated import has_spreadsheet_quotes
-from training.text.tab_separated import is_quoted
-from training.text.tab_separated import split_lines
-from training.text.tab_separated import unquote
-from training.text.tab_separated import why_columns
 
 
 @dataclasses.dataclass(frozen=True)
@@ -277,7 +277,7 @@ def _first_quoted(rows: list[list[str]]) -> str:
 def _load_tfds(
     task: GlueTask, data_dir: str | None, bad_rows: BadRows
 ) -> dict[str, GlueExamples]:
-    from training.text.tfds_examples import read_tfds_examples
+    from training.corpora.tfds_examples import read_tfds_examples
 
     examples = {}
     for suffix, split in (

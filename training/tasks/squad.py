@@ -178,7 +178,7 @@ def load_squad(
             split: read_squad(place_of(source, split), bad_rows)
             for split in ("train", "dev")
         }
-    from training.text.tfds_examples import read_tfds_examples
+    from training.corpora.tfds_examples import read_tfds_examples
 
     examples: dict[str, list[SquadExample]] = {"train": [], "dev": []}
     for name, split in (("train", "train"), ("dev", "validation")):

@@ -10,11 +10,11 @@ from keras_pkm.export.encoder import INPUTS
 from keras_pkm.text import windows
 from keras_pkm.text.special_tokens import SpecialTokens
 from keras_pkm.text.windows import WindowSizes
+from training.corpora.offset_tokenizer import OffsetTokenizer
+from training.corpora.offset_tokenizer import ragged_rows
 from training.runs.user_error import UserError
 from training.tasks.bad_rows import BadRows
 from training.tasks.squad import SquadExample
-from training.text.offset_tokenizer import OffsetTokenizer
-from training.text.offset_tokenizer import ragged_rows
 
 # Questions that are laid out at a time.
 _QUESTIONS = 512

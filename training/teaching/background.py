@@ -8,6 +8,8 @@ import keras
 import keras_hub
 
 from keras_pkm.teaching.slot_importance import SlotImportance
+from training.corpora.corpus import open_corpus
+from training.corpora.packed_text import open_packed
 from training.loading.families import DecoderFamily
 from training.loading.families import EncoderFamily
 from training.measuring.memory_reads import count_background
@@ -17,8 +19,6 @@ from training.runs.files import check_unchanged
 from training.runs.run_directory import RunDirectory
 from training.runs.user_error import UserError
 from training.teaching.methods import Method
-from training.text.corpus import open_corpus
-from training.text.packed_text import open_packed
 
 _LOGGER = logging.getLogger(__name__)
 _SEED = 20_000

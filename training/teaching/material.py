@@ -13,6 +13,7 @@ from typing import Protocol
 import keras_hub
 import tensorflow as tf
 
+from training.corpora.corpus import open_corpus
 from training.facts import fact_batches
 from training.facts.fact_batches import Facts
 from training.facts.fact_file import read_fact_file
@@ -26,7 +27,6 @@ from training.measuring.text_batches import PackedText
 from training.measuring.text_batches import input_length
 from training.measuring.text_batches import pack_text
 from training.teaching.recipe import TeachingRecipe
-from training.text.corpus import open_corpus
 
 # Number of facts in a batch when they are measured.
 _ASKED = 1000

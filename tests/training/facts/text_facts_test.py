@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from training.corpora.word_pieces import SPECIAL_TOKENS
+from training.corpora.word_pieces import make_tokenizer
 from training.facts.fact_batches import some_facts
 from training.facts.open_facts import unicode_names
 from training.facts.text_facts import Fact
 from training.facts.text_facts import TextFacts
 from training.runs.user_error import UserError
-from training.text.word_pieces import SPECIAL_TOKENS
-from training.text.word_pieces import make_tokenizer
 
 WORDS = "oslo capital of norway rome red italy".split()
 VOCABULARY = [*SPECIAL_TOKENS, *WORDS]

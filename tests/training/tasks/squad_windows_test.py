@@ -10,6 +10,9 @@ from keras_pkm.text.special_tokens import SpecialTokens
 from keras_pkm.text.tokenize import tokenize
 from keras_pkm.text.tokenize import tokenize_with_offsets
 from keras_pkm.text.windows import WindowSizes
+from training.corpora.offset_tokenizer import OffsetTokenizer
+from training.corpora.word_pieces import load_vocabulary
+from training.corpora.word_pieces import make_tokenizer
 from training.runs.user_error import UserError
 from training.tasks.bad_rows import BadRows
 from training.tasks.squad import SquadExample
@@ -18,9 +21,6 @@ from training.tasks.squad_score import exact_match
 from training.tasks.squad_score import squad_score
 from training.tasks.squad_windows import best_answers
 from training.tasks.squad_windows import make_windows
-from training.text.offset_tokenizer import OffsetTokenizer
-from training.text.word_pieces import load_vocabulary
-from training.text.word_pieces import make_tokenizer
 
 CONTEXT = "The quick brown fox jumped over the lazy dog. Nobody knows why."
 # Of RoBERTa: bytes, and a merge.

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from training.corpora.corpus import open_corpus
 from training.studies.jobs import Job
 from training.studies.papers.figures import collect_figures
 from training.studies.papers.papers import Options
@@ -14,7 +15,6 @@ from training.tasks.bad_rows import BadRows
 from training.tasks.glue import GLUE
 from training.tasks.glue import load_glue
 from training.tasks.squad import load_squad
-from training.text.corpus import open_corpus
 
 _FROZEN = ("values", "keys", "queries")
 

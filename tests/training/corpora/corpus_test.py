@@ -1,9 +1,9 @@
 import pytest
 
+from training.corpora.corpus import Corpus
+from training.corpora.corpus import open_corpus
+from training.corpora.corpus import split_documents
 from training.runs.user_error import UserError
-from training.text.corpus import Corpus
-from training.text.corpus import open_corpus
-from training.text.corpus import split_documents
 
 NUMBERS = Corpus("numbers", lambda: map(str, range(4000)))
 

@@ -3,12 +3,12 @@ import json
 import keras_hub
 import pytest
 
+from training.corpora.byte_pairs import SPECIAL_TOKENS
+from training.corpora.byte_pairs import load_byte_pairs
+from training.corpora.byte_pairs import train_byte_pairs
+from training.corpora.offset_tokenizer import OffsetTokenizer
+from training.corpora.tokenized_documents import tokenize_sentences
 from training.runs.user_error import UserError
-from training.text.byte_pairs import SPECIAL_TOKENS
-from training.text.byte_pairs import load_byte_pairs
-from training.text.byte_pairs import train_byte_pairs
-from training.text.offset_tokenizer import OffsetTokenizer
-from training.text.tokenized_documents import tokenize_sentences
 
 TEXT = (
     "The dog met a fox; \u201cWhy\u201d said the dog. It's a caf\u00e9\u2026 "

@@ -3,8 +3,8 @@ import sys
 import pytest
 import tensorflow as tf
 
+from training.corpora.corpus import open_corpus
 from training.runs.user_error import UserError
-from training.text.corpus import open_corpus
 
 tfds = pytest.importorskip("tensorflow_datasets")
 

@@ -5,8 +5,8 @@ import itertools
 import keras_hub
 import pytest
 
-from training.text.byte_pairs import train_byte_pairs
-from training.text.row_layouts import stream_rows
+from training.corpora.byte_pairs import train_byte_pairs
+from training.corpora.row_layouts import stream_rows
 
 DOCUMENTS = [
     "The dog met a fox.\nIt ran;\n\tand ran…  ",

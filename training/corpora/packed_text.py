@@ -9,9 +9,9 @@ import numpy as np
 from tqdm import tqdm
 
 from keras_pkm.files.whole_files import replacing_file
+from training.corpora.row_layouts import RowLayout
+from training.corpora.row_layouts import sentence_rows
 from training.runs.user_error import UserError
-from training.text.row_layouts import RowLayout
-from training.text.row_layouts import sentence_rows
 
 _ROWS_PER_WRITE = 2**12
 _DTYPE = np.dtype("<i4")

@@ -1,6 +1,6 @@
-from training.text.python_docs import _join_wrapped_lines
-from training.text.python_docs import _module_docstrings
-from training.text.python_docs import python_documents
+from training.corpora.python_docs import _join_wrapped_lines
+from training.corpora.python_docs import _module_docstrings
+from training.corpora.python_docs import python_documents
 
 
 def test_documents_are_many_words_of_english():

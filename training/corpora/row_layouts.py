@@ -10,8 +10,8 @@ from typing import TypeAlias
 import keras_hub
 
 from keras_pkm.text.special_tokens import SpecialTokens
-from training.text.tokenized_documents import tokenize_documents
-from training.text.tokenized_documents import tokenize_sentences
+from training.corpora.tokenized_documents import tokenize_documents
+from training.corpora.tokenized_documents import tokenize_sentences
 
 
 def pack_sentences(

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from training.batches.masked_lm import training_batches
 from training.batches.masking import Masking
+from training.corpora.packed_text import tokenize_and_pack
+from training.corpora.text_files import read_documents
 from training.runs.user_error import UserError
-from training.text.packed_text import tokenize_and_pack
-from training.text.text_files import read_documents
 
 LENGTH = 12
 

@@ -3,10 +3,10 @@ import os
 import numpy as np
 import pytest
 
+from training.corpora.packed_text import open_packed
+from training.corpora.packed_text import tokenize_and_pack
+from training.corpora.tokenized_documents import tokenize_sentences
 from training.runs.user_error import UserError
-from training.text.packed_text import open_packed
-from training.text.packed_text import tokenize_and_pack
-from training.text.tokenized_documents import tokenize_sentences
 
 DOCUMENTS = [
     "The dog did bark. It was the fox!\nA new line",
@@ -34,7 +34,7 @@ def test_batches_do_not_change_sentences(tokenizer, monkeypatch):
     documents = DOCUMENTS * 5
     together = list(tokenize_sentences(documents, tokenizer))
     monkeypatch.setattr(
-        "training.text.tokenized_documents._CHARACTERS_PER_BATCH", 50
+        "training.corpora.tokenized_documents._CHARACTERS_PER_BATCH", 50
     )
     assert list(tokenize_sentences(documents, tokenizer)) == together
 
@@ -49,7 +49,7 @@ def test_real_text_is_not_lost(shared_data, tokenizer):
 
 
 def test_rows(tokenizer, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr("training.text.packed_text._ROWS_PER_WRITE", 2)
+    monkeypatch.setattr("training.corpora.packed_text._ROWS_PER_WRITE", 2)
     path = tmp_path / "packed.bin"
     rows = tokenize_and_pack(DOCUMENTS * 3, tokenizer, 16, path, "Words")
     assert rows.dtype == np.int32 and rows.shape[1] == 16 and len(rows) > 4
@@ -110,7 +110,7 @@ def test_open_packed_checks(length, size, damage, reason, tokenizer, tmp_path):
 
 def test_a_limit_stops_reading(tokenizer, tmp_path, monkeypatch):
     monkeypatch.setattr(
-        "training.text.tokenized_documents._CHARACTERS_PER_BATCH", 50
+        "training.corpora.tokenized_documents._CHARACTERS_PER_BATCH", 50
     )
     read = []
 

@@ -3,10 +3,10 @@ import logging
 
 import pytest
 
+from training.corpora.text_files import check_text_files
+from training.corpora.text_files import find_text_files
+from training.corpora.text_files import read_documents
 from training.runs.user_error import UserError
-from training.text.text_files import check_text_files
-from training.text.text_files import find_text_files
-from training.text.text_files import read_documents
 
 
 def test_blank_lines_end_documents(write):
@@ -115,7 +115,9 @@ def test_unreadable_file(write, monkeypatch):
     def refuse(*args, **kwargs):
         raise PermissionError(errno.EACCES, "Permission denied")
 
-    monkeypatch.setattr("training.text.text_files.open", refuse, raising=False)
+    monkeypatch.setattr(
+        "training.corpora.text_files.open", refuse, raising=False
+    )
     with pytest.raises(UserError, match="cannot be read .Permission denied"):
         check_text_files([write("text")])
 

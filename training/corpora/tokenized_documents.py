@@ -8,7 +8,7 @@ import keras_hub
 import tensorflow as tf
 import tensorflow_text
 
-from training.text.offset_tokenizer import OffsetTokenizer
+from training.corpora.offset_tokenizer import OffsetTokenizer
 
 _CHARACTERS_PER_BATCH = 2**20
 

@@ -14,13 +14,13 @@ from keras_pkm.text.windows import WindowSizes
 from training.batches.labelled import dev_batches
 from training.batches.labelled import encode_texts
 from training.batches.labelled import training_batches
+from training.corpora.offset_tokenizer import OffsetTokenizer
 from training.runs.user_error import UserError
 from training.tasks.bad_rows import BadRows
 from training.tasks.glue import GLUE
 from training.tasks.glue import load_glue
 from training.tasks.squad import load_squad
 from training.tasks.squad_windows import make_windows
-from training.text.offset_tokenizer import OffsetTokenizer
 
 tfds = pytest.importorskip("tensorflow_datasets")
 

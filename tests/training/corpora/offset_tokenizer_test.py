@@ -5,8 +5,8 @@ import keras_hub
 import pytest
 
 from keras_pkm.text.transformers_tokenizers import TransformersBertTokenizer
-from training.text.offset_tokenizer import OffsetTokenizer
-from training.text.word_pieces import make_tokenizer
+from training.corpora.offset_tokenizer import OffsetTokenizer
+from training.corpora.word_pieces import make_tokenizer
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 

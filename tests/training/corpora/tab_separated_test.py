@@ -1,9 +1,9 @@
 import pytest
 
-from training.text.tab_separated import find_broken_cell
-from training.text.tab_separated import has_spreadsheet_quotes
-from training.text.tab_separated import is_quoted
-from training.text.tab_separated import unquote
+from training.corpora.tab_separated import find_broken_cell
+from training.corpora.tab_separated import has_spreadsheet_quotes
+from training.corpora.tab_separated import is_quoted
+from training.corpora.tab_separated import unquote
 
 
 @pytest.mark.parametrize(

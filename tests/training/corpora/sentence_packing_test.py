@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from training.text.row_layouts import pack_sentences
+from training.corpora.row_layouts import pack_sentences
 
 CLS, SEP = 1, 2
 

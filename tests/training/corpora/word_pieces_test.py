@@ -5,12 +5,12 @@ import sys
 import numpy as np
 import pytest
 
+from training.corpora.corpus import open_corpus
+from training.corpora.word_pieces import SPECIAL_TOKENS
+from training.corpora.word_pieces import load_vocabulary
+from training.corpora.word_pieces import make_tokenizer
+from training.corpora.word_pieces import train_vocabulary
 from training.runs.user_error import UserError
-from training.text.corpus import open_corpus
-from training.text.word_pieces import SPECIAL_TOKENS
-from training.text.word_pieces import load_vocabulary
-from training.text.word_pieces import make_tokenizer
-from training.text.word_pieces import train_vocabulary
 
 
 def test_load_vocabulary(write):
@@ -86,7 +86,7 @@ def test_vocabulary_is_the_same_in_another_process():
     words = itertools.product("abcdefgh", "ijklmn", "opqrst")
     text = " ".join(map("".join, words))
     program = (
-        "from training.text.word_pieces import train_vocabulary\n"
+        "from training.corpora.word_pieces import train_vocabulary\n"
         f"print(train_vocabulary([{text!r}] * 2, 150, progress=False))"
     )
     result = subprocess.run(

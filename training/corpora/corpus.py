@@ -9,12 +9,12 @@ from collections.abc import Iterator
 
 import tensorflow as tf
 
+from training.corpora.python_docs import python_documents
+from training.corpora.text_files import check_text_files
+from training.corpora.text_files import find_text_files
+from training.corpora.text_files import read_documents
+from training.corpora.tfds_examples import load_tfds
 from training.runs.user_error import UserError
-from training.text.python_docs import python_documents
-from training.text.text_files import check_text_files
-from training.text.text_files import find_text_files
-from training.text.text_files import read_documents
-from training.text.tfds_examples import load_tfds
 
 
 def check_tfds(name: str, data_dir: str | None) -> None:

@@ -1,1 +1,0 @@
-"""The trained model to export, with its run's recipe and results."""
