@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from typing import Any
 from typing import ClassVar
 from typing import Literal
+from typing import TypeVar
 
 import keras_hub
 
@@ -200,6 +201,8 @@ class DecoderFamily(LanguageModelFamily):
         )
 
 
+Family = TypeVar("Family", EncoderFamily, DecoderFamily)
+
 ENCODERS = (
     EncoderFamily(
         "bert", "BERT", "Bert", ("token_ids", "segment_ids", "padding_mask")
@@ -214,25 +217,20 @@ DECODERS = (
 )
 
 
-def family_of(backbone: keras_hub.models.Backbone) -> EncoderFamily | None:
-    """Returns the family of an encoder, plain or with memory."""
+def family_of(
+    backbone: keras_hub.models.Backbone, families: Iterable[Family]
+) -> Family:
+    """Returns the family of a backbone, plain or with memory."""
     # A backbone with memory has its plain one.
     plain = getattr(backbone, "plain_backbone", backbone)
-    for family in ENCODERS:
+    families = list(families)
+    for family in families:
         if isinstance(plain, family.plain):
             return family
-    return None
-
-
-def decoder_family_of(
-    backbone: keras_hub.models.Backbone,
-) -> DecoderFamily | None:
-    """Returns the family of a decoder, plain or with memory."""
-    plain = getattr(backbone, "plain_backbone", backbone)
-    for family in DECODERS:
-        if isinstance(plain, family.plain):
-            return family
-    return None
+    known = ", ".join(family.title for family in families)
+    raise ValueError(
+        f"it is a {type(backbone).__name__}, but only {known} are known"
+    )
 
 
 def family_named(name: str) -> EncoderFamily | DecoderFamily:

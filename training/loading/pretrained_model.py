@@ -1,7 +1,9 @@
 """Loads the model that `--model` names: a run, preset or directory."""
 
+import contextlib
 import dataclasses
 import pathlib
+from collections.abc import Iterator
 
 import keras_hub
 
@@ -18,7 +20,6 @@ from training.loading.families import DECODERS
 from training.loading.families import ENCODERS
 from training.loading.families import DecoderFamily
 from training.loading.families import EncoderFamily
-from training.loading.families import decoder_family_of
 from training.loading.families import family_of
 from training.runs.files import check_unchanged
 from training.runs.files import read_json
@@ -44,23 +45,15 @@ class PretrainedModel:
 def load_pretrained(name: str, added_memory: dict | None) -> PretrainedModel:
     """Loads a model to fine-tune."""
     preset, config = _open(name, "--model", MODELS)
-    try:
+    kinds = "a run directory, a preset or a directory of transformers"
+    with _saying_why(name, "--model", kinds):
         if "model_type" in config:
             family = _family_of_hugging_face(config)
             backbone = models.from_transformers(preset)
         else:
             backbone = keras_hub.models.Backbone.from_preset(preset)
-            family = _known_family_of(backbone)
+            family = family_of(backbone, ENCODERS)
         tokenizer = load_tokenizer(preset)
-    except UserError:
-        raise
-    # keras-hub raises any kind for names and files that it cannot use.
-    except Exception as error:
-        reason = " ".join(str(error).split())[:300]
-        raise UserError(
-            "--model must be a run directory, a preset or a directory of "
-            f"transformers, received '{name}': {reason}"
-        ) from error
     backbone = _with_memory(name, backbone, added_memory)
     return PretrainedModel(name, family, backbone, tokenizer)
 
@@ -75,7 +68,8 @@ def load_masked_lm(
 ]:
     """Loads a masked-LM task, to measure it or to train it further."""
     preset, config = _open(name, flag, kept)
-    try:
+    kinds = "a run directory, a masked-LM preset or a directory of transformers"
+    with _saying_why(name, flag, kinds):
         if not (fresh_head or _has_masked_lm_head(preset, config)):
             raise ValueError(
                 "it has no masked-LM head, only other parts: use the model "
@@ -88,17 +82,8 @@ def load_masked_lm(
             )
         else:
             task = keras_hub.models.MaskedLM.from_preset(preset)
-            family = _known_family_of(task.backbone)
+            family = family_of(task.backbone, ENCODERS)
         return task, family, load_tokenizer(preset)
-    except UserError:
-        raise
-    # keras-hub raises any kind for names and files that it cannot use.
-    except Exception as error:
-        reason = " ".join(str(error).split())[:300]
-        raise UserError(
-            f"{flag} must be a run directory, a masked-LM preset or a "
-            f"directory of transformers, received '{name}': {reason}"
-        ) from error
 
 
 def load_language_model(
@@ -116,39 +101,36 @@ def load_language_model(
     if not is_causal_preset(preset):
         return load_masked_lm(name, flag, kept, fresh_head)
     check_unchanged(pathlib.Path(preset), flag)
-    try:
+    with _saying_why(name, flag, "a run directory or a preset"):
         task = keras_hub.models.CausalLM.from_preset(preset)
-    # keras-hub raises any kind for names and files that it cannot use.
+        family = family_of(task.backbone, DECODERS)
+        return task, family, load_tokenizer(preset)
+
+
+@contextlib.contextmanager
+def _saying_why(name: str, flag: str, kinds: str) -> Iterator[None]:
+    """Names the flag in errors.
+
+    KerasHub raises any kind for names and files that it cannot use.
+    """
+    try:
+        yield
+    except UserError:
+        raise
     except Exception as error:
         reason = " ".join(str(error).split())[:300]
         raise UserError(
-            f"{flag} must be a run directory or a preset, received '{name}': "
-            f"{reason}"
+            f"{flag} must be {kinds}, received '{name}': {reason}"
         ) from error
-    family = decoder_family_of(task.backbone)
-    if family is None:
-        known = ", ".join(family.title for family in DECODERS)
-        raise UserError(
-            f"{flag} must be a causal language model of {known}, received "
-            f"'{name}', a {type(task.backbone).__name__}: use one of these"
-        )
-    return task, family, load_tokenizer(preset)
 
 
 def _open(name: str, flag: str, kept: tuple[str, ...]) -> tuple[str, dict]:
     """The preset or directory that a flag names, and its configuration."""
     preset = find_preset(name, flag, kept)
     check_unchanged(pathlib.Path(preset), flag)
-    try:
+    with _saying_why(name, flag, "a model of the Hugging Face Hub"):
         # KerasHub would give models of transformers another activation.
         preset = str(local_directory(preset))
-    # The hub's client raises any kind for names that it does not find.
-    except Exception as error:
-        reason = " ".join(str(error).split())[:300]
-        raise UserError(
-            f"{flag} must be a model of the Hugging Face Hub, received "
-            f"'{name}': {reason}"
-        ) from error
     return preset, _read_config(preset, flag)
 
 
@@ -202,16 +184,6 @@ def _family_of_hugging_face(config: dict) -> EncoderFamily:
             f"only {', '.join(kinds)} are known"
         )
     return kinds[config["model_type"]]
-
-
-def _known_family_of(backbone: keras_hub.models.Backbone) -> EncoderFamily:
-    family = family_of(backbone)
-    if family is None:
-        known = ", ".join(family.title for family in ENCODERS)
-        raise ValueError(
-            f"it is a {type(backbone).__name__}, but only {known} are known"
-        )
-    return family
 
 
 def _with_memory(
