@@ -78,6 +78,8 @@ def test_the_source_distribution_has_everything(built):
         "mkdocs.yml",
         "docs/index.md",
         "docs/recall.png",
+        "training/reports/page.html",
+        "benchmarks/published/figures.toml",
     } <= names
     assert "tests/converters/hugging_face/bert/model.safetensors" in names
 

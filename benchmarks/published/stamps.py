@@ -1,51 +1,35 @@
 """When figures were measured, with which commit, and on which machine."""
 
-import dataclasses
 import datetime
 import json
 import subprocess
 
-from benchmarks.published.figure import MEASURED
-from benchmarks.published.figure import ROOT
-from benchmarks.published.figure import Figure
-from benchmarks.published.registry import FIGURES
+from benchmarks.published.figures import MEASURED
+from benchmarks.published.figures import ROOT
+from benchmarks.published.figures import TABLES
+from benchmarks.published.tables import read
 
 _PATH = MEASURED / "stamps.json"
 _CODE = ("keras_pkm", "training", "export", "benchmarks", "setup.cfg")
 
 
-@dataclasses.dataclass(frozen=True)
-class Stamp:
-    """When figures were measured, with which commit, and on which machine."""
-
-    # The day, as YYYY-MM-DD.
-    date: str
-    # The commit whose code was measured.
-    commit: str
-    # The processor or accelerator.
-    machine: str
+def read_stamps() -> dict[str, dict[str, str]]:
+    """Returns date, commit and machine of what was measured, by its name."""
+    return read(_PATH) if _PATH.exists() else {}
 
 
-def read_stamps() -> dict[str, Stamp]:
-    """Returns the stamps of all figures that were measured, by their names."""
-    if not _PATH.exists():
-        return {}
-    found = json.loads(_PATH.read_text(encoding="utf-8"))
-    return {name: Stamp(**each) for name, each in found.items()}
-
-
-def stamp(figure: Figure, commit: str) -> None:
+def stamp(name: str, commit: str) -> None:
     """Notes that figures were measured today, on this machine."""
     # The site is built without the packages that this needs.
-    from benchmarks.timing.report import machine
+    from benchmarks.timing.report import describe_machine
 
-    here = machine()
-    devices = ", ".join(here["devices"])
-    where = f"{here['processor']}, {here['threads']} threads, {devices}"
-    new = Stamp(datetime.date.today().isoformat(), commit, where)
-    stamps = {**read_stamps(), figure.name: new}
-    text = json.dumps({k: vars(v) for k, v in sorted(stamps.items())}, indent=2)
-    _PATH.write_text(text + "\n", encoding="utf-8")
+    new = {
+        "date": datetime.date.today().isoformat(),
+        "commit": commit,
+        "machine": describe_machine(),
+    }
+    stamps = dict(sorted({**read_stamps(), name: new}.items()))
+    _PATH.write_text(json.dumps(stamps, indent=2) + "\n", encoding="utf-8")
 
 
 def current_commit() -> str:
@@ -74,19 +58,13 @@ def _git(*arguments):
 
 def origin(name: str) -> str | None:
     """Returns a sentence that says where the figures of a table are from."""
-    stamps = read_stamps()
-    figures = [
-        figure.name
-        for figure in FIGURES
-        if any(table.name == name for table in figure.tables)
-    ]
-    if not figures:
+    shown = [each for t in TABLES if t.name == name for each in t.figures]
+    if not shown:
         return None
-    found = [stamps[each] for each in figures if each in stamps]
-    if not found:
-        return "Not measured yet."
+    stamps = read_stamps()
     places = dict.fromkeys(
-        f"on {each.date} with commit {each.commit} ({each.machine})"
-        for each in found
+        "on {date} with commit {commit} ({machine})".format(**stamps[each])
+        for each in shown
+        if each in stamps
     )
-    return f"Measured {'; '.join(places)}."
+    return f"Measured {'; '.join(places)}." if places else "Not measured yet."

@@ -33,6 +33,13 @@ def machine() -> dict[str, Any]:
     }
 
 
+def describe_machine() -> str:
+    """Returns the processor, threads and devices in use, as text."""
+    where = machine()
+    devices = ", ".join(where["devices"])
+    return f"{where['processor']}, {where['threads']} threads, {devices}"
+
+
 def report(name: str, rows: list[dict[str, Any]], directory: pathlib.Path):
     """Prints rows as a Markdown table and writes them."""
     print(write(name, rows, directory))
@@ -46,8 +53,7 @@ def write(
     versions = ", ".join(f"{k} {v}" for k, v in where["versions"].items())
     text = (
         f"{tabulate(rows, headers='keys', tablefmt='github')}\n\n"
-        f"{where['processor']}, {where['threads']} threads, "
-        f"{', '.join(where['devices'])}; {versions}\n"
+        f"{describe_machine()}; {versions}\n"
     )
     directory.mkdir(parents=True, exist_ok=True)
     (directory / f"{name}.md").write_text(text)

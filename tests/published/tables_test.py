@@ -2,9 +2,104 @@
 
 import json
 
-from benchmarks.published.costs import costs
-from benchmarks.published.taught import easy_and_realistic
-from benchmarks.published.taught import taught_facts
+import pytest
+
+from benchmarks.published.tables import before_and_after
+from benchmarks.published.tables import costs
+from benchmarks.published.tables import easy_and_realistic
+from benchmarks.published.tables import pretrained
+from benchmarks.published.tables import stored
+from benchmarks.published.tables import taught
+
+
+def test_a_table_of_a_report_and_some_of_it(tmp_path):
+    table = {
+        "columns": ["model", "recall %", "after", "after"],
+        "rows": [["plain", "18.9", "58", "-"], ["ResM", "100.0", "9", "8"]],
+    }
+    text = json.dumps({"tables": {"Models": table}})
+    (tmp_path / "report.json").write_text(text)
+    assert stored(tmp_path, "report.json", "Models").splitlines() == [
+        "| model | recall % | after | after |",
+        "| :--- | ---: | ---: | ---: |",
+        "| plain | 18.9 | 58 | - |",
+        "| ResM | 100.0 | 9 | 8 |",
+    ]
+    assert stored(
+        tmp_path,
+        "report.json",
+        "Models",
+        columns=["model", "recall %"],
+        renamed={"recall %": "known %"},
+        without=["plain"],
+    ).splitlines() == [
+        "| model | known % |",
+        "| :--- | ---: |",
+        "| ResM | 100.0 |",
+    ]
+    with pytest.raises(KeyError, match="Speed"):
+        stored(tmp_path, "report.json", "Speed")
+
+
+def test_the_table_of_a_benchmark(tmp_path):
+    rows = [{"model": "a", "ms": "21.0"}, {"model": "b", "ms": "4.5"}]
+    (tmp_path / "layer.json").write_text(json.dumps({"rows": rows}))
+    assert stored(tmp_path, "layer.json").splitlines() == [
+        "| model | ms |",
+        "| --- | --- |",
+        "| a | 21.0 |",
+        "| b | 4.5 |",
+    ]
+
+
+@pytest.mark.parametrize("has_bytes", [True, False])
+def test_the_tables_of_a_run_are_those_that_it_prints(has_bytes, tmp_path):
+    from training.pretraining.train import format_results
+
+    usage = dict.fromkeys(("mu", "top1_mu", "top1_token_mu"), 0.98765)
+    usage |= {"kl_u": 0.123, "kl_w": 1.5, "top1_reads": 4321.0}
+    bits = {"bits_per_byte": 1.2345} if has_bytes else {}
+    stage = {"steps": 1500, "tokens_per_second": 23521.4, **bits}
+    plain = {"name": "plain", "perplexity_before": None, "perplexity": 9.876}
+    memory = {"name": "+Init", "perplexity_before": 9.876, "perplexity": 8.1}
+    results = {
+        "unigram_perplexity": 447.0,
+        "num_slots": 256,
+        "stages": [
+            {**stage, **plain},
+            {**stage, **memory, "memory_usage": {"2": usage}},
+        ],
+    }
+    (tmp_path / "results.json").write_text(json.dumps(results))
+    made = pretrained(tmp_path, "results.json")
+    printed = format_results(results)
+    assert cells(made) == cells(printed)
+    alone = pretrained(tmp_path, "results.json", with_usage=False)
+    assert made.startswith(f"{alone}\n\n| memory layer |")
+
+
+def test_the_table_of_what_was_taught_is_the_one_that_it_prints(tmp_path):
+    from training.teaching.results import format_results
+
+    results = {
+        "new": {"facts": 5000, "known_before": 0.0, "known_after": 0.6584},
+        "old": {
+            "perplexity_before": 61.27,
+            "perplexity_after": 66.12,
+            "change": 0.0791,
+        },
+        "method": "slots",
+    }
+    (tmp_path / "results.json").write_text(json.dumps(results))
+    made = before_and_after(tmp_path, "results.json")
+    assert cells(made) == cells(format_results(results))
+
+
+def cells(text):
+    """The cells of Markdown tables, without their rules."""
+    rows = [line.split("|") for line in text.splitlines() if "|" in line]
+    rows = [[cell.strip() for cell in row] for row in rows]
+    return [row for row in rows if not set("".join(row)) <= set(":-")]
 
 
 def test_the_table_of_costs(tmp_path):
@@ -43,8 +138,7 @@ def test_the_table_of_costs(tmp_path):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps({"rows": found}))
     cells = [
-        line.split(" | ")[-2:]
-        for line in costs(tmp_path / "training").splitlines()[2:]
+        line.split(" | ")[-2:] for line in costs(tmp_path).splitlines()[2:]
     ]
     assert cells == [
         ["0.893 (0.84-0.929)", "0.743 |"],
@@ -56,7 +150,7 @@ def test_the_table_of_costs(tmp_path):
         ["4.5 (1-20); 5.7 (1-20)", "- |"],
         ["12.3 (1-20); 2.6 (1-20)", "- |"],
     ]
-    alone = costs(tmp_path / "training", with_paper=False)
+    alone = costs(tmp_path, with_paper=False)
     assert [line.split(" | ")[-1] for line in alone.splitlines()[2:]] == [
         f"{here} |" for here, _ in cells
     ]
@@ -76,7 +170,10 @@ def test_the_table_of_taught_facts(tmp_path):
     for run, found in (("one", patched), ("two", results)):
         (tmp_path / run).mkdir()
         (tmp_path / run / "results.json").write_text(json.dumps(found))
-    table = taught_facts({"one": "slots", "two": "all weights"})(tmp_path)
+    table = taught(
+        tmp_path,
+        {"slots": "one/results.json", "all weights": "two/results.json"},
+    )
     same = "99.6 | 61.27 | 66.12 | +7.91 | 3,200"
     assert table.splitlines()[2:] == [
         f"| slots | {same} | 4,923 | 10,162 |",
@@ -89,7 +186,7 @@ def test_the_table_of_both_comparisons(tmp_path):
         {"learned": 0.144, "kept": 0.001},
         {"learned": 0.022, "kept": 0.0225},
     ]
-    report = {"contestants": {"all": {"tried": tried, "best": 1}}}
+    report = {"candidates": {"all": {"tried": tried, "best": 1}}}
     results = {"new": {"known_after": 1.0}, "old": {"change": 2.6638}}
     for name, found in (
         ("forgetting/report", report),
@@ -98,8 +195,7 @@ def test_the_table_of_both_comparisons(tmp_path):
         path = tmp_path / f"{name}.json"
         path.parent.mkdir(parents=True)
         path.write_text(json.dumps(found))
-    make = easy_and_realistic({"all weights": ("all", "taught-all")})
-    for figure in ("forgetting", "forgetting-text"):
-        assert make(tmp_path / figure).splitlines()[2:] == [
-            "| all weights | 2.2 | 2.2 | 100.0 | +266.4 |"
-        ]
+    ways = {"all weights": ("all", "taught-all")}
+    assert easy_and_realistic(tmp_path, ways).splitlines()[2:] == [
+        "| all weights | 2.2 | 2.2 | 100.0 | +266.4 |"
+    ]

@@ -247,7 +247,7 @@ def test_files(report, work):
     assert "<script" not in page
     memory = report["memories"]["2"]
     assert f"<td>{memory['kl_u']:.2f}</td>" in page
-    assert "the paper&#x27;s +Init+ResM, layer 8" in page
+    assert "the paper&#39;s +Init+ResM, layer 8" in page
 
 
 @pytest.mark.parametrize("width", [1280, 390])

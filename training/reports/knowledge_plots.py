@@ -9,6 +9,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 from matplotlib.ticker import StrMethodFormatter
 
+from training.reports.plots import new_figure
+
 # Okabe and Ito's colours, without black, which is invisible on dark pages.
 _COLOURS = (
     *("#0072B2", "#E69F00", "#CC79A7", "#009E73", "#D55E00", "#56B4E9"),
@@ -17,32 +19,27 @@ _COLOURS = (
 _MARKERS = "os^DvpX"
 # Text and lines that stand out from white and from black.
 _INK = "#808080"
-_SIZE = (6.4, 4.0)
 
 Curves = Mapping[str, Iterable[tuple[float, float]]]
 
 
 def plot_recall(curves: Curves) -> Figure:
     """Draws the share of facts that models know during training."""
-    figure, axes = _figure("seconds of training", "facts known")
-    _draw(axes, curves)
+    figure, axes = _draw(curves, "seconds of training", "facts known")
     axes.set_xlim(left=0)
     axes.set_ylim(0, 1.02)
     axes.yaxis.set_major_formatter(PercentFormatter(1))
-    _legend(figure)
     return figure
 
 
 def plot_capacity(curves: Curves) -> Figure:
     """Draws the bits that models know, by the number of facts."""
-    figure, axes = _figure("facts", "bits known")
     # Both axes are linear: models that know all facts are then on one line.
-    _draw(axes, curves)
+    figure, axes = _draw(curves, "facts", "bits known")
     axes.set_xlim(left=0)
     axes.set_ylim(bottom=0)
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
-    _legend(figure)
     return figure
 
 
@@ -52,30 +49,23 @@ def plot_forgetting(curves: Curves, of: str = "facts") -> Figure:
         "facts": ("old facts kept", "new facts known"),
         "text": ("old text: perplexity before / after", "new text: learned"),
     }
-    figure, axes = _figure(*names[of])
-    _draw(axes, curves)
+    figure, axes = _draw(curves, *names[of])
     axes.set_xlim(-0.03, 1.03)
     axes.set_ylim(-0.03, 1.03)
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_formatter(PercentFormatter(1))
-    _legend(figure)
     return figure
 
 
-def _figure(x: str, y: str) -> tuple[Figure, Axes]:
-    figure = Figure(figsize=_SIZE, layout="constrained", facecolor="none")
-    axes = figure.subplots()
+def _draw(curves: Curves, x: str, y: str) -> tuple[Figure, Axes]:
+    figure, axes = new_figure(x, y)
+    figure.set_facecolor("none")
     axes.set_facecolor("none")
-    axes.set_xlabel(x, color=_INK)
-    axes.set_ylabel(y, color=_INK)
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.label.set_color(_INK)
     axes.tick_params(colors=_INK, which="both")
-    axes.spines[["top", "right"]].set_visible(False)
     axes.spines[["left", "bottom"]].set_color(_INK)
     axes.grid(alpha=0.25, color=_INK)
-    return figure, axes
-
-
-def _draw(axes: Axes, curves: Curves) -> None:
     styles = zip(cycle(_COLOURS), cycle(_MARKERS))
     for number, (name, points) in enumerate(curves.items()):
         colour, marker = next(styles)
@@ -88,9 +78,6 @@ def _draw(axes: Axes, curves: Curves) -> None:
             markersize=4,
             label=name,
         )
-
-
-def _legend(figure: Figure) -> None:
     # Below the axes, where it does not hide a curve.
     figure.legend(
         loc="outside lower center",
@@ -99,3 +86,4 @@ def _legend(figure: Figure) -> None:
         labelcolor=_INK,
         fontsize=9,
     )
+    return figure, axes

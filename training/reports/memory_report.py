@@ -20,6 +20,9 @@ from training.reports.paper import paper_memory_usage
 
 # Number of sorted counts in report.json, spaced evenly on a logarithmic axis.
 _KEPT_COUNTS = 200
+_FEW = (
+    " Fewer than five top-1 reads a slot: usage would be higher on more text."
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -112,70 +115,43 @@ class MemoryReport:
             directory / "report.json", json.dumps(self.numbers(), indent=2)
         )
         path = directory / "report.html"
-        write_whole(
-            path,
-            page.make_page(f"Memories of {self.model}", self._sections(drawn)),
-        )
+        title = f"Memories of {self.model}"
+        write_whole(path, page.make_page(title, self._sections(drawn)))
         return path
 
-    def _sections(
-        self, drawn: dict[str, Figure]
-    ) -> list[tuple[str, list[str]]]:
-        sections = [("Use", self._usage(drawn))]
+    def _sections(self, drawn: dict[str, Figure]) -> dict[str, list[str]]:
+        sections = {"Use": self._usage(drawn)}
         if self.ablations:
-            sections.append(
-                ("Without the memory's contents", self._ablations())
-            )
+            sections["Without the memory's contents"] = self._ablations()
         if self.staleness:
-            sections.append(
-                (
-                    "Staleness",
-                    [
-                        page.note(
-                            "Each bar is a checkpoint, each colour the last "
-                            "one, up to then, at which slots were the best of "
-                            "a head on the held-out text. A bar's uppermost "
-                            "blue are slots that training left longest ago; "
-                            "grey ones were never read."
-                        ),
-                        page.picture(
-                            drawn["staleness"],
-                            "When slots were read for the last time (the "
-                            "paper's figure 2 shows this of its models).",
-                        ),
-                    ],
-                )
-            )
+            sections["Staleness"] = [
+                page.note(
+                    "Each bar is a checkpoint, each colour the last one, up to "
+                    "then, at which slots were the best of a head on the "
+                    "held-out text. A bar's uppermost blue are slots that "
+                    "training left longest ago; grey ones were never read."
+                ),
+                page.picture(
+                    drawn["staleness"],
+                    "When slots were read for the last time (the paper's "
+                    "figure 2 shows this of its models).",
+                ),
+            ]
         if self.curves:
-            sections.append(
-                (
-                    "Training",
-                    [
-                        page.picture(
-                            drawn["curves"],
-                            "Perplexity while training (as figure 3).",
-                        )
-                    ],
-                )
-            )
+            caption = "Perplexity while training (as figure 3)."
+            sections["Training"] = [page.picture(drawn["curves"], caption)]
         if self.classes and self.class_names:
-            sections.append(("Classes", self._classes(drawn, self.class_names)))
+            sections["Classes"] = self._classes(drawn, *self.class_names)
         for number, readers in self.readers.items():
-            sections.append(
-                (
-                    f"Who reads which slots: layer {number}",
-                    [
-                        page.note(
-                            "The slots that were most often the best of a "
-                            "head. Typical tokens are frequent among a slot's "
-                            "readers and rarer elsewhere: share of the slot's "
-                            "reads, and how many times the token's share of "
-                            "the text that is."
-                        ),
-                        page.readers_table(readers),
-                    ],
-                )
-            )
+            sections[f"Who reads which slots: layer {number}"] = [
+                page.note(
+                    "The slots that were most often the best of a head. "
+                    "Typical tokens are frequent among a slot's readers and "
+                    "rarer elsewhere: share of the slot's reads, and how many "
+                    "times the token's share of the text that is."
+                ),
+                page.readers_table(readers),
+            ]
         return sections
 
     def _usage(self, drawn: dict[str, Figure]) -> list[str]:
@@ -200,19 +176,9 @@ class MemoryReport:
         return [
             page.note(
                 f"{self.reads.tokens:,} tokens of {self.data}, padding "
-                "excluded."
-                + (
-                    " Fewer than five top-1 reads a slot: usage would be "
-                    "higher on more text."
-                    if few
-                    else ""
-                )
+                f"excluded.{_FEW if few else ''}"
             ),
-            page.table(
-                ["memory", *COLUMNS],
-                [*rows, *paper],
-                paper=len(paper),
-            ),
+            page.table(["memory", *COLUMNS], [*rows, *paper], len(paper)),
             page.note(
                 "Rows in italics are the paper's (table 2), of its models on "
                 "its data, not ours."
@@ -258,9 +224,8 @@ class MemoryReport:
         ]
 
     def _classes(
-        self, drawn: dict[str, Figure], names: tuple[str, str]
+        self, drawn: dict[str, Figure], no: str, yes: str
     ) -> list[str]:
-        no, yes = names
         return [
             page.note(
                 f"Top-1 reads of examples labelled {yes} against {no}. KL is "

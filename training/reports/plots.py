@@ -27,10 +27,10 @@ _SIZE = (6.4, 4.0)
 
 def plot_slot_counts(memories: dict[int, MemoryReads]) -> Figure:
     """Draws how often slots were read, sorted from most to least read."""
-    figure, axes = _figure(
-        "Slots by how often they are read",
+    figure, axes = new_figure(
         "slots, the most read first",
         "share of all reads",
+        "Slots by how often they are read",
     )
     for colour, (number, reads) in zip(cycle(COLOURS), memories.items()):
         for name, style, label in (
@@ -84,8 +84,8 @@ def plot_grids(memories: dict[int, MemoryReads]) -> Figure:
 
 def plot_coverage(memories: dict[int, MemoryReads]) -> Figure:
     """Draws the share of slots that have been read, by the number of tokens."""
-    figure, axes = _figure(
-        "Slots that some text reads", "tokens read", "slots used"
+    figure, axes = new_figure(
+        "tokens read", "slots used", "Slots that some text reads"
     )
     for colour, (number, reads) in zip(cycle(COLOURS), memories.items()):
         tokens = [point["tokens"] for point in reads.coverage]
@@ -145,7 +145,7 @@ def plot_staleness(histograms: dict[int, dict]) -> Figure:
 
 def plot_curves(runs: dict[str, dict]) -> Figure:
     """Draws the perplexities of several runs while they trained (figure 3)."""
-    figure, axes = _figure("Training", "steps", "perplexity")
+    figure, axes = new_figure("steps", "perplexity", "Training")
     styles = cycle(product(_MARKERS, COLOURS))
     for (marker, colour), (name, curves) in zip(styles, runs.items()):
         if curves["training"]:
@@ -210,12 +210,12 @@ class _WholeNumbers(LogFormatter):
         return super().__call__(x, pos) and f"{x:,.0f}"
 
 
-def _figure(title: str, x: str, y: str) -> tuple[Figure, Axes]:
+def new_figure(x: str, y: str, title: str = "") -> tuple[Figure, Axes]:
+    """Returns a figure with one pair of axes."""
     figure = Figure(figsize=_SIZE, layout="constrained")
     axes = figure.subplots()
     axes.set_title(title, fontsize=10)
-    axes.set_xlabel(x)
-    axes.set_ylabel(y)
+    axes.set(xlabel=x, ylabel=y)
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(alpha=0.2)
     return figure, axes

@@ -43,21 +43,18 @@ def write_report(
             with replacing_file(root / f"{name}.{kind}") as path:
                 figure.savefig(path, format=kind, dpi=150)
     write_whole(root / "report.md", _as_markdown(report, commands))
-    sections = [
-        ("What was done", [page.note(text) for text in report.notes]),
-        *(
-            (
-                table.title,
-                [
-                    *map(page.note, filter(None, [table.explanation])),
-                    page.table(table.header, table.rows),
-                ],
-            )
+    sections = {
+        "What was done": [page.note(text) for text in report.notes],
+        **{
+            table.title: [
+                *map(page.note, filter(None, [table.explanation])),
+                page.table(table.header, table.rows),
+            ]
             for table in report.tables
-        ),
-        ("Figures", [page.picture(*plot) for plot in report.plots.values()]),
-        ("Commands", [page.commands(commands)]),
-    ]
+        },
+        "Figures": [page.picture(*plot) for plot in report.plots.values()],
+        "Commands": [page.commands(commands)],
+    }
     write_whole(root / "report.html", page.make_page(report.title, sections))
 
 

@@ -87,13 +87,18 @@ class Study(abc.ABC):
         return findings
 
     def write_report(self, findings: dict) -> None:
-        """Writes the report as pages, and the findings as JSON."""
+        """Writes the report as pages, and the findings and tables as JSON."""
         commands = [
             shlex.join(["python", f"training/{job.script}", *job.args])
             for job in self.jobs()
         ]
-        write_report(self.root, self.report(findings), commands)
-        write_json(self.root / "report.json", findings)
+        report = self.report(findings)
+        write_report(self.root, report, commands)
+        tables = {
+            table.title: {"columns": table.header, "rows": table.rows}
+            for table in report.tables
+        }
+        write_json(self.root / "report.json", {**findings, "tables": tables})
 
     @contextlib.contextmanager
     def hold(self) -> Iterator[None]:

@@ -4,7 +4,6 @@ import json
 
 import pytest
 
-from benchmarks.published.figure import find_table
 from tests.training.studies.run_here import run_here
 from tests.training.teach_test import TEXT
 from tests.training.teach_test import make_run
@@ -187,11 +186,12 @@ def test_the_report_says_what_the_caps_left_out(tmp_path):
     recipe = ForgettingRecipe(out=tmp_path, steps=20)
     findings = {"candidates": ways, "known_before": [1.0]}
     ForgettingStudy(recipe).write_report(findings)
-    page = (tmp_path / "report.md").read_text()
-    rows = find_table(page, "The best learning rate of each way")
-    names = ("rate", "groups learned", "at all rates")
-    places = [rows[0].index(name) for name in names]
-    assert {row[0]: [row[place] for place in places] for row in rows[2:]} == {
+    report = json.loads((tmp_path / "report.json").read_text())
+    assert report["known_before"] == [1.0]
+    table = report["tables"]["The best learning rate of each way"]
+    columns = ["what is trained", "rate", "groups learned", "at all rates"]
+    assert table["columns"][:4] == columns
+    assert {row[0]: row[1:4] for row in table["rows"]} == {
         "low": ["0.1 (lowest)", "0 of 2", "3 of 6"],
         "middle": ["0.2", "1 of 2", "3 of 6"],
         "high": ["0.3 (highest)", "2 of 2", "3 of 6"],
