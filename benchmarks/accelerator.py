@@ -11,6 +11,7 @@ import gc
 import pathlib
 import sys
 from collections.abc import Callable
+from collections.abc import Iterable
 from collections.abc import Iterator
 from typing import Any
 
@@ -32,11 +33,9 @@ from benchmarks.contenders.bert_models import make_tokens
 from benchmarks.contenders.sizes import BASE
 from benchmarks.contenders.sizes import BertSizes
 from benchmarks.contenders.sizes import MemorySizes
-from benchmarks.timing.on_device import Times
 from benchmarks.timing.on_device import time_in_turn
 from benchmarks.timing.report import report
-from benchmarks.timing.report import spread
-from benchmarks.timing.report import write
+from benchmarks.timing.times import Times
 from keras_pkm.ops.backend import backend
 from keras_pkm.ops.one_device import OneDevice
 
@@ -137,7 +136,7 @@ def time_layer(
 
 def time_bert(
     sizes: BertSizes, batch: int, length: int, rounds: int, steps: int
-) -> Iterator[list[dict[str, Any]]]:
+) -> Iterator[dict[str, Any]]:
     """Yields rows of BERT with and without memory: inference and training."""
     tokens = {
         name: ops.convert_to_tensor(values)
@@ -159,7 +158,7 @@ def time_bert(
     times = time_in_turn(functions, rounds)
     ratio = times["BASE"].ratio_to(times["BASE+ResM"])
     goal = f"speed >= {GOALS['inference']}"
-    yield [_row("inference", batch, length, times, ratio, goal)]
+    yield _row("inference", batch, length, times, ratio, goal)
     del functions, backbones, forward
     gc.collect()
 
@@ -182,7 +181,7 @@ def time_bert(
     }
     ratio = steps_of["BASE+ResM"].ratio_to(steps_of["BASE"])
     goal = f"time <= {GOALS['train step']}"
-    yield [_row("train step", batch, length, steps_of, ratio, goal)]
+    yield _row("train step", batch, length, steps_of, ratio, goal)
 
 
 class _Repeated(keras.utils.PyDataset):
@@ -205,14 +204,14 @@ def _row(
     batch: int,
     length: int,
     times: dict[str, Times],
-    ratio: tuple[float, float, float],
+    ratio: str,
     goal: str,
 ) -> dict[str, Any]:
     return {
         "task": task,
         "batch": f"{batch} x {length}",
         **{f"{name} ms": _ms(each) for name, each in times.items()},
-        "BASE+ResM, BASE = 1": spread(*ratio),
+        "BASE+ResM, BASE = 1": ratio,
         "goal": goal,
     }
 
@@ -268,32 +267,28 @@ def main(
         "product TFLOP/s": f"{limits['FLOP/s'] / 1e12:,.1f}",
     }
     report(f"{name}-device", [device], out)
+    bandwidth = limits["bytes/s"]
     of_memory = (
-        [time_layer(memory, count, rounds, limits["bytes/s"])]
-        for count in tokens
+        time_layer(memory, count, rounds, bandwidth) for count in tokens
     )
-    _collect(f"{name}-memory", of_memory, len(tokens), out)
     of_bert = (
-        rows
+        row
         for batch in batches
-        for rows in time_bert(base, batch, length, rounds, steps)
+        for row in time_bert(base, batch, length, rounds, steps)
     )
-    _collect(f"{name}-bert", of_bert, 2 * len(batches), out)
+    for what, rows, count in (
+        ("memory", of_memory, len(tokens)),
+        ("bert", of_bert, 2 * len(batches)),
+    ):
+        each = tqdm(rows, desc=f"{name}-{what}", total=count, disable=None)
+        report(f"{name}-{what}", _collected(each), out)
 
 
-def _collect(
-    name: str,
-    parts: Iterator[list[dict[str, Any]]],
-    count: int,
-    out: pathlib.Path,
-) -> None:
-    """Writes rows as they come, so that nothing is lost, and prints them."""
-    rows: list[dict[str, Any]] = []
-    for part in tqdm(parts, desc=name, total=count, disable=None):
-        rows += part
-        write(name, rows, out)
+def _collected(rows: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Frees what a row needed before the next one."""
+    for row in rows:
+        yield row
         gc.collect()
-    report(name, rows, out)
 
 
 if __name__ == "__main__":

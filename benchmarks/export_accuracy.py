@@ -8,7 +8,6 @@ calls each model as a client would, which shows the cost of smaller tables.
 """
 
 import csv
-import dataclasses
 import pathlib
 import sys
 
@@ -23,62 +22,61 @@ import tensorflow_text  # noqa: F401
 import tyro
 from tqdm import tqdm
 
+from benchmarks.timing.report import megabytes
 from benchmarks.timing.report import report
 
 _BATCH = 64
 
 
-@dataclasses.dataclass(frozen=True)
-class Recipe:
-    """Measure the accuracy of exported text classifiers."""
+def main(
+    models: tuple[pathlib.Path, ...],
+    examples: pathlib.Path,
+    columns: tuple[str, ...] = ("sentence",),
+    label: str = "label",
+    values: tuple[str, ...] = ("0", "1"),
+    out: pathlib.Path = pathlib.Path("runs/benchmarks"),
+):
+    """Measures the accuracy of exported text classifiers.
 
-    # Directories that `export/saved_model.py --what classifier` wrote.
-    models: tuple[pathlib.Path, ...]
-    # TSV file with a header.
-    examples: pathlib.Path
-    # Columns of the texts: one, or two for pairs.
-    columns: tuple[str, ...] = ("sentence",)
-    # Column of the label.
-    label: str = "label"
-    # The values of that column, in the order of the classes.
-    values: tuple[str, ...] = ("0", "1")
-    # Directory of the table and its JSON.
-    out: pathlib.Path = pathlib.Path("runs/benchmarks")
-
-
-def main():
-    """Runs the command."""
-    recipe = tyro.cli(Recipe)
-    with open(recipe.examples, encoding="utf-8") as file:
-        examples = list(
+    Args:
+        models: Directories that `export/saved_model.py --what classifier`
+            wrote.
+        examples: TSV file with a header.
+        columns: Columns of the texts: one, or two for pairs.
+        label: Column of the label.
+        values: The values of that column, in the order of the classes.
+        out: Directory of the table and its JSON.
+    """
+    with open(examples, encoding="utf-8") as file:
+        labelled = list(
             csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
         )
-    rows = []
-    for path in recipe.models:
-        serve = tf.saved_model.load(str(path)).signatures["serving_default"]
-        right = 0
-        for first in tqdm(range(0, len(examples), _BATCH), str(path)):
-            batch = examples[first : first + _BATCH]
-            texts = {
-                name: tf.constant([example[column] for example in batch])
-                for name, column in zip(("text", "text_pair"), recipe.columns)
-            }
-            best = serve(**texts)["scores"].numpy().argmax(axis=1)
-            right += sum(
-                example[recipe.label] == recipe.values[number]
-                for example, number in zip(batch, best)
-            )
-        files = [file for file in path.rglob("*") if file.is_file()]
-        rows.append(
-            {
+
+    def rows():
+        for path in models:
+            signatures = tf.saved_model.load(str(path)).signatures
+            serve = signatures["serving_default"]
+            right = 0
+            for first in tqdm(range(0, len(labelled), _BATCH), str(path)):
+                batch = labelled[first : first + _BATCH]
+                texts = {
+                    name: tf.constant([example[column] for example in batch])
+                    for name, column in zip(("text", "text_pair"), columns)
+                }
+                best = serve(**texts)["scores"].numpy().argmax(axis=1)
+                right += sum(
+                    example[label] == values[number]
+                    for example, number in zip(batch, best)
+                )
+            yield {
                 "model": path.name,
-                "MB": round(sum(f.stat().st_size for f in files) / 1e6, 2),
-                "examples": len(examples),
-                "accuracy %": round(100 * right / len(examples), 2),
+                "MB": round(megabytes(path), 2),
+                "examples": len(labelled),
+                "accuracy %": round(100 * right / len(labelled), 2),
             }
-        )
-    report("export_accuracy", rows, recipe.out)
+
+    report("export_accuracy", rows(), out)
 
 
 if __name__ == "__main__":
-    main()
+    tyro.cli(main)

@@ -9,9 +9,7 @@ it was chosen by this table. Two more rows show the limits of the machine.
 
 import functools
 import pathlib
-import statistics
 import sys
-import time
 
 if __name__ == "__main__":
     # A clone runs its own code, from any folder, installed or not.
@@ -23,9 +21,8 @@ import tyro
 from tqdm import tqdm
 
 from benchmarks.contenders.sizes import MemorySizes
+from benchmarks.timing.on_device import time_in_turn
 from benchmarks.timing.report import report
-from benchmarks.timing.report import spread
-from benchmarks.timing.report import write
 from keras_pkm.ops.product_key_search import product_key_search
 from keras_pkm.ops.product_key_search import stock_search
 from keras_pkm.ops.tensorflow import cpu_reads
@@ -207,33 +204,20 @@ def main(
         rounds: Number of rounds. A round times each implementation once.
         out: Directory for formulations.md and formulations.json.
     """
-    table = []
-    for part, ways in tqdm(parts(sizes, tokens).items(), disable=None):
-        seconds = {name: [] for name in ways}
-        for function in ways.values():
-            function()
-            function()
-        for _ in range(rounds):
-            for name, function in ways.items():
-                begin = time.perf_counter()
-                function()
-                tf.test.experimental.sync_devices()
-                seconds[name].append(time.perf_counter() - begin)
-        first = next(iter(seconds.values()))
-        for name, times in seconds.items():
-            ratios = [a / b for a, b in zip(times, first)]
-            table.append(
-                {
+
+    def rows():
+        for part, ways in tqdm(parts(sizes, tokens).items(), disable=None):
+            times = time_in_turn(ways, rounds)
+            first = next(iter(times.values()))
+            for name, each in times.items():
+                yield {
                     "part": part,
                     "way": name,
-                    "ms": f"{1e3 * statistics.median(times):.1f}",
-                    "times slower": spread(
-                        statistics.median(ratios), min(ratios), max(ratios)
-                    ),
+                    "ms": f"{1e3 * each.median:.1f}",
+                    "times slower": each.ratio_to(first),
                 }
-            )
-        write("formulations", table, out)
-    report("formulations", table, out)
+
+    report("formulations", rows(), out)
 
 
 if __name__ == "__main__":

@@ -22,8 +22,6 @@ from benchmarks.contenders.sizes import BertSizes
 from benchmarks.timing.in_turn import Contender
 from benchmarks.timing.in_turn import time_in_turn
 from benchmarks.timing.report import report
-from benchmarks.timing.report import spread
-from benchmarks.timing.report import write
 
 # Kim and Jung's table 1: batches a second at batch 1 on a V100, as ratios.
 PAPER = {
@@ -65,45 +63,39 @@ def main(
         rounds: Number of rounds. A round times a model and BASE once each.
         out: Directory for inference.md and inference.json.
     """
-    table = []
     all_models = {
         f"{name}{suffix}": (sizes, block)
         for name, sizes in (("BASE", base), ("LARGE", large))
         for suffix, block in BLOCKS.items()
     }
-    with tqdm(total=len(models) * len(batches), disable=None) as progress:
-        for batch in batches:
-            reference = Contender(
-                "BASE",
-                "bert_contenders.encoder",
-                (base, "ffn", batch, length, precision, implementation),
-            )
-            for name in models:
-                sizes, block = all_models[name]
+    pairs = [(batch, name) for batch in batches for name in models]
+
+    def contender(name, batch):
+        options = (batch, length, precision, implementation)
+        return Contender(
+            name, "bert_contenders.encoder", (*all_models[name], *options)
+        )
+
+    def rows():
+        with tqdm(pairs, disable=None) as progress:
+            for batch, name in progress:
                 progress.set_description(f"{batch} x {length}, {name}")
-                model = Contender(
-                    name,
-                    "bert_contenders.encoder",
-                    (sizes, block, batch, length, precision, implementation),
-                )
-                timings = time_in_turn([reference, model], ["forward"], rounds)
+                pair = [contender(each, batch) for each in ("BASE", name)]
+                timings = time_in_turn(pair, ["forward"], rounds)
                 plain, timing = timings["forward"]
-                table.append(
-                    {
-                        "batch": f"{batch} x {length}",
-                        "model": name,
-                        "parameters": f"{timing.facts['parameters']:,}",
-                        "ms": f"{1e3 * timing.median:.1f}",
-                        "batches/s": f"{1 / timing.median:.3g}",
-                        "speed, BASE = 1": spread(*plain.ratio_to(timing)),
-                        "paper's (V100, batch 1)": (
-                            PAPER[name] if batch == 1 else "-"
-                        ),
-                    }
-                )
-                write("inference", table, out)
-                progress.update()
-    report("inference", table, out)
+                yield {
+                    "batch": f"{batch} x {length}",
+                    "model": name,
+                    "parameters": f"{timing.facts['parameters']:,}",
+                    "ms": f"{1e3 * timing.median:.1f}",
+                    "batches/s": f"{1 / timing.median:.3g}",
+                    "speed, BASE = 1": plain.ratio_to(timing),
+                    "paper's (V100, batch 1)": (
+                        PAPER[name] if batch == 1 else "-"
+                    ),
+                }
+
+    report("inference", rows(), out)
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ ours from the same rounds.
 import importlib.util
 import pathlib
 import sys
+from collections.abc import Iterator
 
 if __name__ == "__main__":
     # A clone runs its own code, from any folder, installed or not.
@@ -22,13 +23,11 @@ from tqdm import tqdm
 from benchmarks.contenders.sizes import MemorySizes
 from benchmarks.timing.in_turn import Contender
 from benchmarks.timing.in_turn import time_in_turn
+from benchmarks.timing.report import mebibytes
 from benchmarks.timing.report import report
-from benchmarks.timing.report import spread
-from benchmarks.timing.report import write
 
 TASKS = ("forward", "forward + backward", "train step")
 STEP = TASKS[-1]
-MIB = 2**20
 # The other implementations: name, builder, its further arguments, tasks.
 PEERS = (
     (
@@ -60,15 +59,14 @@ TORCH = all(
 
 def compare(
     sizes: MemorySizes, tokens: int, peer: tuple, rounds: int
-) -> list[dict]:
-    """Returns the table's rows for one peer, a row for each task."""
+) -> Iterator[dict]:
+    """Yields the table's rows for one peer, a row for each task."""
     name, build, args, tasks = peer
     contenders = [
         Contender("keras_pkm", "keras_contenders.ours", (sizes, tokens)),
         Contender(name, build, (sizes, tokens, *args)),
     ]
     timings = time_in_turn(contenders, tasks, rounds)
-    rows = []
     for task in tasks:
         ours, theirs = timings[task]
         read = ours.facts["rows read"]
@@ -76,28 +74,18 @@ def compare(
         if task == STEP:
             # Two moments, and the gradient of the slots that were read.
             held = 3 * held + 4 * sizes.width * read
-        rows.append(
-            {
-                "tokens": tokens,
-                "task": task,
-                "against": name,
-                "keras_pkm ms": f"{1e3 * ours.median:.1f}",
-                "other ms": f"{1e3 * theirs.median:.1f}",
-                "times faster": spread(*theirs.ratio_to(ours)),
-                "keras_pkm MiB": beyond(ours.peak_bytes, held),
-                "other MiB": beyond(theirs.peak_bytes, held),
-                "held MiB": f"{held / MIB:,.0f}",
-                "slots read": read,
-            }
-        )
-    return rows
-
-
-def beyond(peak_bytes: int | None, held: int) -> str:
-    """Returns the memory beyond what every implementation needs."""
-    if peak_bytes is None:
-        return "-"
-    return f"{(peak_bytes - held) / MIB:,.0f}"
+        yield {
+            "tokens": tokens,
+            "task": task,
+            "against": name,
+            "keras_pkm ms": f"{1e3 * ours.median:.1f}",
+            "other ms": f"{1e3 * theirs.median:.1f}",
+            "times faster": theirs.ratio_to(ours),
+            "keras_pkm MiB": mebibytes(ours.peak_bytes, held),
+            "other MiB": mebibytes(theirs.peak_bytes, held),
+            "held MiB": mebibytes(held),
+            "slots read": read,
+        }
 
 
 def main(
@@ -129,13 +117,14 @@ def main(
         for peer in PEERS
         if TORCH or not peer[1].startswith("torch")
     ]
-    table = []
-    with tqdm(pairs, disable=None) as progress:
-        for count, peer in progress:
-            progress.set_description(f"{count:,} tokens, {peer[0]}")
-            table += compare(sizes, count, peer, rounds)
-            write("layer", table, out)
-    report("layer", table, out)
+
+    def rows():
+        with tqdm(pairs, disable=None) as progress:
+            for count, peer in progress:
+                progress.set_description(f"{count:,} tokens, {peer[0]}")
+                yield from compare(sizes, count, peer, rounds)
+
+    report("layer", rows(), out)
 
 
 if __name__ == "__main__":

@@ -29,13 +29,11 @@ from benchmarks.contenders.sizes import MemorySizes
 from benchmarks.timing.in_turn import Contender
 from benchmarks.timing.in_turn import time_in_turn
 from benchmarks.timing.report import report
-from benchmarks.timing.report import spread
-from benchmarks.timing.report import write
 
 PRODUCT, FLAT, BERT = "product keys", "flat keys", "BASE+ResM"
 
 
-def contenders(kind, sizes, bert, num_sub_keys, tokens) -> Contender:
+def contender(kind, sizes, bert, num_sub_keys, tokens) -> Contender:
     """Returns one kind of model with `num_sub_keys²` slots."""
     if kind == BERT:
         bert = dataclasses.replace(bert, num_sub_keys=num_sub_keys)
@@ -101,27 +99,25 @@ def main(
         for number in num_sub_keys
         if kind != FLAT or number <= flat_up_to
     ]
-    table = []
-    for kind, number in tqdm(points, disable=None):
-        pair = [
-            contenders(kind, sizes, bert, n, tokens)
-            for n in (reference, number)
-        ]
-        before, timing = time_in_turn(pair, ["forward"], rounds)["forward"]
-        table.append(
-            {
+
+    def rows():
+        for kind, number in tqdm(points, disable=None):
+            pair = [
+                contender(kind, sizes, bert, n, tokens)
+                for n in (reference, number)
+            ]
+            before, timing = time_in_turn(pair, ["forward"], rounds)["forward"]
+            yield {
                 "model": kind,
                 "sub-keys": number,
                 "slots": number**2,
                 "parameters": f"{timing.facts['parameters']:,}",
                 "ms": f"{1e3 * timing.median:.3g}",
-                f"time, {reference}² = 1": spread(*timing.ratio_to(before)),
+                f"time, {reference}² = 1": timing.ratio_to(before),
                 "peak MiB": timing.peak_bytes and timing.peak_bytes >> 20,
             }
-        )
-        write("scaling", table, out)
-    report("scaling", table, out)
-    plot(table, out / "scaling.png")
+
+    plot(report("scaling", rows(), out), out / "scaling.png")
 
 
 if __name__ == "__main__":

@@ -19,9 +19,8 @@ from benchmarks.contenders.sizes import BASE
 from benchmarks.contenders.sizes import BertSizes
 from benchmarks.timing.in_turn import Contender
 from benchmarks.timing.in_turn import time_in_turn
+from benchmarks.timing.report import mebibytes
 from benchmarks.timing.report import report
-from benchmarks.timing.report import spread
-from benchmarks.timing.report import write
 
 # The block, and the entries of `memory_layers` that have it.
 MODELS = {
@@ -63,42 +62,35 @@ def main(
         rounds: Number of rounds. A round times both of a pair once.
         out: Directory for training.md and training.json.
     """
-    table = []
-    for *pair, paper in tqdm(PAIRS, disable=None):
-        contenders = []
-        for name, optimizer in pair:
-            block, which = MODELS[name]
-            model = dataclasses.replace(
-                sizes, memory_layers=sizes.memory_layers[which]
-            )
-            contenders.append(
-                Contender(
-                    f"{name}, {optimizer}",
-                    "bert_contenders.masked_lm",
-                    (model, block, batch, length, precision, optimizer),
-                )
-            )
-        first, second = time_in_turn(contenders, ["train step"], rounds)[
-            "train step"
-        ]
-        table.append(
-            {
+
+    def contender(name, optimizer):
+        block, which = MODELS[name]
+        model = dataclasses.replace(
+            sizes, memory_layers=sizes.memory_layers[which]
+        )
+        return Contender(
+            f"{name}, {optimizer}",
+            "bert_contenders.masked_lm",
+            (model, block, batch, length, precision, optimizer),
+        )
+
+    def rows():
+        for *pair, paper in tqdm(PAIRS, disable=None):
+            contenders = [contender(*each) for each in pair]
+            timings = time_in_turn(contenders, ["train step"], rounds)
+            first, second = timings["train step"]
+            yield {
                 "model": contenders[1].name,
                 "parameters": f"{second.facts['parameters']:,}",
                 "ms": f"{1e3 * second.median:.0f}",
                 "against": contenders[0].name,
                 "its ms": f"{1e3 * first.median:.0f}",
-                "times slower": spread(*second.ratio_to(first)),
+                "times slower": second.ratio_to(first),
                 "paper's (32 V100)": paper,
-                "peak MiB": _mib(second.peak_bytes),
+                "peak MiB": mebibytes(second.peak_bytes),
             }
-        )
-        write("training", table, out)
-    report("training", table, out)
 
-
-def _mib(size):
-    return "-" if size is None else f"{size / 2**20:,.0f}"
+    report("training", rows(), out)
 
 
 if __name__ == "__main__":

@@ -36,15 +36,17 @@ def make_examples(
     return features, labels, np.ones(shape, "float32")
 
 
-def make_backbone(sizes: BertSizes, block: Block, length: int) -> keras.Model:
-    """The encoder, plain or with memories."""
+def make_backbone(
+    sizes: BertSizes, block: Block, length: int, least: int = 512
+) -> keras.Model:
+    """The encoder for at least so many tokens, plain or with memories."""
     plain = keras_hub.models.BertBackbone(
         vocabulary_size=sizes.vocabulary_size,
         num_layers=sizes.num_layers,
         num_heads=sizes.num_heads,
         hidden_dim=sizes.hidden_dim,
         intermediate_dim=sizes.intermediate_dim,
-        max_sequence_length=max(512, length),
+        max_sequence_length=max(least, length),
     )
     return keras_pkm.models.add_memory(
         plain,

@@ -9,7 +9,6 @@ import contextlib
 import dataclasses
 import importlib
 import multiprocessing
-import statistics
 import time
 import traceback
 from collections.abc import Callable
@@ -17,6 +16,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from benchmarks.timing import peak_memory
+from benchmarks.timing.times import Times
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,26 +44,14 @@ class Case:
 
 
 @dataclasses.dataclass(frozen=True)
-class Timing:
+class Timing(Times):
     """The measurements of one task of one contender."""
 
-    # The time of each round.
-    seconds: list[float]
     # The peak memory use in these rounds, beyond the use before anything was
     # built, or `None` if it is unknown.
     peak_bytes: int | None
     # The facts of its `Case`.
     facts: dict[str, Any]
-
-    @property
-    def median(self) -> float:
-        """The median of the times, in seconds."""
-        return statistics.median(self.seconds)
-
-    def ratio_to(self, other: "Timing") -> tuple[float, float, float]:
-        """The median, smallest and largest ratio of a round's two times."""
-        ratios = [a / b for a, b in zip(self.seconds, other.seconds)]
-        return statistics.median(ratios), min(ratios), max(ratios)
 
 
 def time_in_turn(

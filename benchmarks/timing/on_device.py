@@ -1,7 +1,5 @@
 """Times what runs on the device of Keras' backend, whichever that is."""
 
-import dataclasses
-import statistics
 import time
 from collections.abc import Callable
 from collections.abc import Mapping
@@ -9,22 +7,7 @@ from typing import Any
 
 import keras
 
-
-@dataclasses.dataclass(frozen=True)
-class Times:
-    """The seconds of some rounds."""
-
-    seconds: list[float]
-
-    @property
-    def median(self) -> float:
-        """The median of the rounds."""
-        return statistics.median(self.seconds)
-
-    def ratio_to(self, other: "Times") -> tuple[float, float, float]:
-        """The median, smallest and largest ratio of a round's two times."""
-        ratios = [a / b for a, b in zip(self.seconds, other.seconds)]
-        return statistics.median(ratios), min(ratios), max(ratios)
+from benchmarks.timing.times import Times
 
 
 def names() -> list[str]:

@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import platform
+from collections.abc import Iterable
 from typing import Any
 
 from tabulate import tabulate
@@ -40,15 +41,20 @@ def describe_machine() -> str:
     return f"{where['processor']}, {where['threads']} threads, {devices}"
 
 
-def report(name: str, rows: list[dict[str, Any]], directory: pathlib.Path):
-    """Prints rows as a Markdown table and writes them."""
-    print(write(name, rows, directory))
+def report(
+    name: str, rows: Iterable[dict[str, Any]], directory: pathlib.Path
+) -> list[dict[str, Any]]:
+    """Writes rows as they come, prints them as Markdown, and returns them."""
+    found, text = [], ""
+    for row in rows:
+        found.append(row)
+        # A long run that is stopped loses nothing.
+        text = _write(name, found, directory)
+    print(text)
+    return found
 
 
-def write(
-    name: str, rows: list[dict[str, Any]], directory: pathlib.Path
-) -> str:
-    """Writes the rows so far, so that a long run loses nothing."""
+def _write(name, rows, directory):
     where = machine()
     versions = ", ".join(f"{k} {v}" for k, v in where["versions"].items())
     text = (
@@ -63,9 +69,15 @@ def write(
     return text
 
 
-def spread(median: float, least: float, largest: float) -> str:
-    """Returns a figure with its range, with three digits each."""
-    return f"{median:.3g} ({least:.3g}-{largest:.3g})"
+def mebibytes(size: int | None, held: int = 0) -> str:
+    """Returns a size beyond what is held, or "-" if it is unknown."""
+    return "-" if size is None else f"{(size - held) / 2**20:,.0f}"
+
+
+def megabytes(directory: pathlib.Path) -> float:
+    """Returns the size of all files in a directory."""
+    files = (path for path in directory.rglob("*") if path.is_file())
+    return sum(path.stat().st_size for path in files) / 1e6
 
 
 def _versions():
