@@ -9,7 +9,6 @@ import pathlib
 from export.commands.flag_errors import naming_flags
 from keras_pkm.export.arguments import check_options
 from training.runs.outputs import check_output_directory
-from training.runs.user_error import UserError
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,11 +64,6 @@ class ExportRecipe:
 
     def check(self) -> None:
         """Finds what is impossible before anything is loaded."""
-        if 0 < self.keep_top < 100 and not self.prune_unused:
-            raise UserError(
-                "--keep-top needs text whose reads are counted: pass "
-                "--prune-unused FILE"
-            )
         with naming_flags(self):
             check_options(
                 self.what,

@@ -76,9 +76,9 @@ def memory_usage(
         raise ArgumentError(
             f"`batch_size` must be at least 1, received {batch_size}"
         )
-    for path in (model, preprocessor):
+    for name, path in (("model", model), ("preprocessor", preprocessor)):
         if path is not None:
-            check_unchanged("model`, or `preprocessor", path)
+            check_unchanged(name, path)
     try:
         served = ServedModel(model, preprocessor)
     except ValueError as error:

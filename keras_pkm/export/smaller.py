@@ -16,6 +16,7 @@ import tensorflow as tf
 from keras_pkm.export.arguments import ArgumentError
 from keras_pkm.export.encoder import Encoder
 from keras_pkm.text.special_tokens import SpecialTokens
+from keras_pkm.text.tokenize import readable
 
 #: Returns batches as they are, and shows under a title how many have been read.
 Progress: TypeAlias = Callable[[Sequence[Any], str], Iterable[Any]]
@@ -258,9 +259,10 @@ def _inputs_of(
 ) -> dict[str, np.ndarray]:
     """Makes an input of each text, or several inputs of a long text."""
     room = length - 2
+    texts = tf.constant(list(texts), tf.string)
     parts = [
         ids[first : first + room]
-        for ids in map(np.asarray, tokenizer(list(texts)))
+        for ids in map(np.asarray, tokenizer(readable(tokenizer, texts)))
         for first in range(0, len(ids), room)
     ]
     token_ids = np.full((len(parts), length), special.padding, "int32")

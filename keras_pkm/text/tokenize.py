@@ -1,6 +1,7 @@
 """Turns text into tokens and their positions, in training and serving.
 
-These functions run eagerly, too. Their graphs are portable.
+Call `tokenize` and `tokenize_with_offsets` in a `tf.function`. Their graphs are
+portable.
 """
 
 import re
@@ -85,6 +86,22 @@ def clean(text: tf.Tensor) -> tf.Tensor:
     """
     text = tf.strings.unicode_transcode(text, "UTF-8", "UTF-8")
     return tf.strings.regex_replace(text, r"\p{Z}", " ")
+
+
+def readable(
+    tokenizer: keras_hub.tokenizers.Tokenizer, text: tf.Tensor
+) -> tf.Tensor:
+    """Cleans text for a tokenizer that is called by itself.
+
+    Its ids are those of `tokenize` then. By itself, keras-hub's WordPiece takes
+    words with another space between them for one, and ends at NUL.
+    """
+    if why_not_in_graphs(tokenizer) is not None:
+        return text
+    text = clean(text)
+    if isinstance(tokenizer, TransformersTokenizer):
+        return text
+    return _without_nul(text)
 
 
 def tokenize(

@@ -13,6 +13,7 @@ from hypothesis import strategies
 
 from keras_pkm.text.tokenize import _words_of_bert
 from keras_pkm.text.tokenize import clean
+from keras_pkm.text.tokenize import readable
 from keras_pkm.text.tokenize import tokenize
 from keras_pkm.text.tokenize import tokenize_with_offsets
 from keras_pkm.text.tokenize import why_not_in_graphs
@@ -181,3 +182,11 @@ def test_other_tokenizers():
         ),
     ):
         assert re.match(f".*{message}", why_not_in_graphs(tokenizer))
+
+
+@pytest.mark.parametrize("tokenizer", [*TOKENIZERS, *EXACT])
+def test_tokenizers_by_themselves_read_what_is_served(tokenizer):
+    texts = ["good\u00a0film\u3000a", "good\x00film", "a  good\tfilm"]
+    served = graph(tokenizer)(tf.constant(texts))[0].to_list()
+    alone = tokenizer(readable(tokenizer, tf.constant(texts)))
+    assert [list(map(int, row)) for row in alone] == served

@@ -10,6 +10,7 @@ import numpy as np
 import tensorflow as tf
 from tqdm import tqdm
 
+from keras_pkm.text.tokenize import readable
 from training.batches.row_order import rows_of_like_length
 from training.batches.row_order import shuffled_rows
 from training.batches.step_batches import step_batches
@@ -39,7 +40,11 @@ def encode_texts(
     label: str | None = None,
 ) -> Labelled:
     """Turns one or two texts of each example into a model's inputs."""
-    texts = tuple(texts) if len(texts) > 1 else texts[0]
+    tokenizer = preprocessor.tokenizer
+    texts = tuple(
+        readable(tokenizer, tf.constant(each, tf.string)) for each in texts
+    )
+    texts = texts if len(texts) > 1 else texts[0]
     # Without labels it would take the second text for labels.
     batches = (
         tf.data.Dataset.from_tensor_slices((texts, labels))

@@ -9,6 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_pkm.text.special_tokens import unknown_ids
+from keras_pkm.text.tokenize import readable
 from training.facts.fact_layouts import lay_out
 from training.runs.user_error import UserError
 
@@ -110,7 +111,8 @@ def _tokenize(
 ) -> list[np.ndarray]:
     rows = []
     for first in range(0, len(texts), _ROWS):
-        found = tokenizer(texts[first : first + _ROWS])
+        some = tf.constant(texts[first : first + _ROWS], tf.string)
+        found = tokenizer(readable(tokenizer, some))
         rows += [np.array(row, "int32") for row in found]
     return rows
 

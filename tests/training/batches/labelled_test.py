@@ -113,3 +113,15 @@ def test_texts(tokenizer, columns):
     assert segments.any() == (columns == 2)
     assert data.features["padding_mask"].dtype == "int32"
     np.testing.assert_array_equal(data.labels, [1, 0, 1])
+
+
+def test_texts_are_read_as_they_are_served(tokenizer):
+    """Other spaces separate words, and nothing ends at NUL."""
+    preprocessor = keras_hub.models.BertTextClassifierPreprocessor(
+        tokenizer, sequence_length=8
+    )
+    texts = [f"the{space}dog" for space in (" ", "\u00a0", "\x00")]
+    rows = encode_texts([texts], np.zeros(3), preprocessor)
+    plain, *odd = rows.features["token_ids"]
+    for row in odd:
+        np.testing.assert_array_equal(row, plain)

@@ -46,6 +46,12 @@ def test_inputs_and_labels():
     assert facts.bits is None
 
 
+def test_other_spaces_separate_words():
+    facts = facts_of(("Rome", "capital\u00a0of", "red\u3000Italy"))
+    _, labels, _ = facts.examples_of(tf.constant([0], "int64"))
+    assert labels.numpy().tolist() == [ids("red italy")]
+
+
 @pytest.mark.parametrize(
     ("triple", "message"),
     [

@@ -150,8 +150,11 @@ class PaperStudy(Study):
             **recipe.size.fine_tuning,
             "task": task,
             "model": model.root,
-            "glue": recipe.glue,
-            "squad": recipe.squad,
+            **(
+                {"squad": recipe.squad}
+                if task == "squad"
+                else {"glue": recipe.glue}
+            ),
             "seeds": recipe.fine_tuning_seeds,
             "limit": recipe.size.limits.get(task),
             "data_dir": recipe.data_dir,
