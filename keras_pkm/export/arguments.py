@@ -32,6 +32,8 @@ def check_options(
     prune_unused: Sequence[str],
 ) -> None:
     """Finds what is impossible for any model."""
+    # A start, an end and a token, or two texts with tokens between them.
+    shortest = 8 if what == "qa" or texts == 2 else 3
     for name, value, known in (
         ("what", what or KINDS[0], KINDS),
         ("values_dtype", values_dtype, DTYPES),
@@ -39,7 +41,7 @@ def check_options(
         if value not in known:
             _refuse(name, f"one of {', '.join(known)}", value)
     for name, number, least in (
-        ("sequence_length", sequence_length, 8),
+        ("sequence_length", sequence_length, shortest),
         ("stride", stride, 1),
         ("answer_length", answer_length, 1),
     ):

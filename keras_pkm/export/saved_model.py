@@ -164,6 +164,7 @@ def saved_model(
     >>> folder.cleanup()
     """
     path = pathlib.Path(path)
+    what = what or _kind_of(task)
     check_options(
         *(what, values_dtype, sequence_length, stride, answer_length, texts),
         *(keep_top, prune_unused),
@@ -172,7 +173,6 @@ def saved_model(
     check_texts("prune_unused", prune_unused)
     check_texts("compare", compare)
     check_new_directory(path)
-    what = what or _kind_of(task)
     tokenizer, length = _preprocessing_of(task, what, tokenizer)
     length = sequence_length or length
     encoder, model, change = None, None, ""

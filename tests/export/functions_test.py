@@ -55,7 +55,7 @@ def test_the_kind_is_that_of_the_task(tokenizer, tmp_path):
 def test_a_plain_task_and_all_that_the_card_says(tokenizer, tmp_path):
     task = keras_hub.models.BertMaskedLM(
         keras_hub.models.BertBackbone(**SIZES),
-        keras_hub.models.BertMaskedLMPreprocessor(tokenizer, sequence_length=8),
+        keras_hub.models.BertMaskedLMPreprocessor(tokenizer, sequence_length=4),
     )
     exported = export.saved_model(
         task,
@@ -103,7 +103,8 @@ def test_mistakes_name_arguments(masked_lm, tokenizer, tmp_path):
         (masked_lm, {"what": "decoder"}, "`what` must be one of"),
         (masked_lm, {"what": "qa"}, "`task` must be a QuestionAnswerer for `w"),
         (masked_lm, {"values_dtype": "int4"}, "`values_dtype` must be one of"),
-        (masked_lm, {"sequence_length": 7}, "`sequence_length` must be at lea"),
+        (masked_lm, {"sequence_length": 2}, "`sequence_length` must be at lea"),
+        (masked_lm, {"texts": 2, "sequence_length": 7}, "must be at least 8"),
         (masked_lm, {"sequence_length": 8.5}, "`sequence_length` must be at "),
         (masked_lm, {"sequence_length": 21}, "at most the model's 20"),
         (masked_lm, {"stride": 0}, "`stride` must be at least 1"),

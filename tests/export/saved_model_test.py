@@ -40,7 +40,7 @@ def run(args, capsys):
         ),
         ("--what qa", "needs a model with that head"),
         ("--what mlm --sequence-length 21", "at most the model's 20, received"),
-        ("--what mlm --sequence-length 3", "at least 8, received 3"),
+        ("--what qa --sequence-length 3", "at least 8, received 3"),
         ("--what encoder --keep-top 50", "pass --prune-unused"),
         ("--what encoder --keep-top 0", "above 0 and at most 100"),
         ("--what encoder --prune-unused no.txt", "'no.txt' is not .No such"),
