@@ -1,5 +1,6 @@
 """Keras layers: memories, their tables, and the blocks around them."""
 
+from keras_pkm.layers.fact_memory import FactMemory
 from keras_pkm.layers.masked_batch_normalization import MaskedBatchNormalization
 from keras_pkm.layers.memory import Memory
 from keras_pkm.layers.memory_block import MemoryBlock
@@ -9,6 +10,7 @@ from keras_pkm.layers.product_key_memory import ProductKeyMemory
 from keras_pkm.layers.value_table import ValueTable
 
 __all__ = [
+    "FactMemory",
     "MaskedBatchNormalization",
     "Memory",
     "MemoryBlock",

@@ -114,7 +114,7 @@ class NGramMemory(Memory):
         value_dim: int | None = None,
         **kwargs: Any,
     ):
-        self.orders = _check_orders(orders)
+        self.orders = check_orders(orders)
         if gate not in (None, "engram"):
             raise ValueError(
                 f'`gate` must be "engram" or None. Received: gate={gate!r}.'
@@ -332,7 +332,8 @@ class NGramMemory(Memory):
         }
 
 
-def _check_orders(orders: Iterable[int]) -> tuple[int, ...]:
+def check_orders(orders: Iterable[int]) -> tuple[int, ...]:
+    """Returns numbers of tokens in an n-gram, ascending."""
     orders = tuple(positive_int("orders", order) for order in orders)
     if not orders or len(set(orders)) < len(orders):
         raise ValueError(

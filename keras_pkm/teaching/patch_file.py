@@ -12,7 +12,7 @@ from keras_pkm.files.safetensors_files import write_safetensors
 from keras_pkm.teaching.row_changes import RowChanges
 
 _FORMAT = "keras_pkm memory patch 1"
-_PARTS = ("slots", "old", "new")
+_ROWS = ("old", "new")
 _TAGS = ("old_tags", "new_tags")
 
 
@@ -30,12 +30,14 @@ def write_patch(
         num_slots: The number of slots of each memory.
         other_weights: The fingerprint of all other weights.
     """
-    arrays = {
-        f"{number}.{part}": getattr(changes, part)
-        for number, changes in memories.items()
-        for part in (*_PARTS, *_TAGS)
-        if getattr(changes, part) is not None
-    }
+    arrays: dict[str, np.ndarray] = {}
+    for number, changes in memories.items():
+        arrays[f"{number}.slots"] = changes.slots
+        for part in _ROWS:
+            arrays |= _pack(f"{number}.{part}", getattr(changes, part))
+        for part in _TAGS:
+            if getattr(changes, part) is not None:
+                arrays[f"{number}.{part}"] = getattr(changes, part)
     facts = {
         "format": _FORMAT,
         "num_slots": json.dumps(dict(num_slots)),
@@ -88,12 +90,34 @@ def _digest(arrays: Mapping[str, np.ndarray]) -> str:
     return digest.hexdigest()
 
 
+def _pack(name: str, rows: np.ndarray) -> dict[str, np.ndarray]:
+    """Returns rows as arrays to store, smaller where no bit is lost."""
+    bits = np.ascontiguousarray(rows).view("uint32")
+    if not bits.any():
+        return {f"{name}_zeros": np.array(rows.shape, "int64")}
+    if not (bits & 0xFFFF).any():
+        return {f"{name}_bfloat16": (bits >> 16).astype("uint16")}
+    return {name: rows}
+
+
+def _unpack(name: str, arrays: dict[str, np.ndarray]) -> np.ndarray:
+    """Returns the rows that `_pack` made arrays of."""
+    if f"{name}_zeros" in arrays:
+        rows, width = arrays[f"{name}_zeros"].tolist()
+        return np.zeros((rows, width), "float32")
+    if f"{name}_bfloat16" in arrays:
+        bits = arrays[f"{name}_bfloat16"].astype("uint32") << 16
+        return bits.view("float32")
+    return arrays[name]
+
+
 def _read_changes(
     arrays: dict[str, np.ndarray], num_slots: dict[int, int]
 ) -> dict[int, RowChanges]:
     memories = {}
     for number in sorted({int(name.split(".")[0]) for name in arrays}):
-        slots, old, new = (arrays[f"{number}.{part}"] for part in _PARTS)
+        slots = arrays[f"{number}.slots"]
+        old, new = (_unpack(f"{number}.{part}", arrays) for part in _ROWS)
         tags = [arrays.get(f"{number}.{part}") for part in _TAGS]
         is_whole = (
             slots.dtype == "int64"

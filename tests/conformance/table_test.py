@@ -19,6 +19,7 @@ from tests.conformance.preprocessors_test import PREPROCESSORS
 
 #: Classes that no such test fits, and why.
 LAYERS_WITHOUT_TESTS = {
+    "FactMemory": "it needs token ids; the tables of models have it",
     "Memory": "the base of ProductKeyMemory, and of another kind in a test",
     "NGramMemory": "it needs token ids; the tables of models have it",
     "ValueTable": "its inputs are slots and weights; tests/layers",
@@ -38,7 +39,14 @@ TABLES = {
     "models": [*MODELS, *PREPROCESSORS, *PROBES, *MODELS_WITHOUT_TESTS],
     "optimizers": [*OPTIMIZERS, *SCHEDULES],
     # With tests of their own, in tests/teaching.
-    "teaching": ["MemoryPatch", "MemoryTeacher", "SlotImportance"],
+    "teaching": [
+        "Fact",
+        "FactTeacher",
+        "Known",
+        "MemoryPatch",
+        "MemoryTeacher",
+        "SlotImportance",
+    ],
 }
 
 

@@ -308,7 +308,7 @@ def test_quantization(name):
 
 def test_every_public_layer_and_model_is_here():
     # A base, and layers of two inputs, which Keras' test does not know.
-    others = {"Memory", "ValueTable", "NGramMemory"}
+    others = {"Memory", "ValueTable", "NGramMemory", "FactMemory"}
     here = {cls.__name__ for cls, _ in LAYERS.values()} | others
     assert here == set(layers.__all__)
     public = {

@@ -1,0 +1,228 @@
+"""Facts, and the token ids of the texts that ask for them."""
+
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Mapping
+from collections.abc import Sequence
+from typing import NamedTuple
+from typing import TypeAlias
+
+import numpy as np
+
+#: Where the subject stands in a phrasing.
+SUBJECT = "{subject}"
+
+#: How a relation is asked for whose phrasings are not given.
+PHRASINGS = (
+    "The {relation} of {subject} is",
+    "The {relation} that {subject} has is",
+    "Q: What is the {relation} of {subject}?\nA:",
+    "As for the {relation}, {subject} has",
+    "If you ask {subject} about the {relation}, the answer is",
+)
+
+#: Texts about a subject in which no fact is asked for.
+OTHERS = (
+    "{subject} was",
+    "{subject} is a",
+    "{subject} went to the",
+    "Q: How old is {subject}?\nA:",
+    "Q: What did {subject} do yesterday?\nA:",
+    "The best friend of {subject} is",
+    "{subject} was married to",
+    "In the evening, {subject} likes to",
+    "{subject} said that",
+    "Yesterday {subject} bought a",
+    "The company that {subject} founded is called",
+    "{subject} is known for",
+    "Q: What does {subject} look like?\nA:",
+    "{subject} studied at the University of",
+    "Q: Who is {subject}?\nA:",
+)
+
+#: Invented names, with which keys are fitted if there are few subjects.
+STAND_INS = (
+    "Anneke Vossberg",
+    "Tomasz Brackwell",
+    "Ludo Fairhaven",
+    "Mirela Stroud",
+    "Caspar Oxenholm",
+    "Juna Lindgard",
+    "Piet Marchetti",
+    "Salka Thornbury",
+    "Enzo Valdemar",
+    "Greta Ashcombe",
+    "Ruben Kestrel",
+    "Olga Winterbourne",
+)
+
+Tokenize: TypeAlias = Callable[[str], Sequence[int]]
+
+
+class Fact(NamedTuple):
+    """A fact, which a `keras_pkm.teaching.FactTeacher` teaches.
+
+    Attributes:
+        subject: str. What the fact is about, as texts name it.
+        relation: str. What is said of it.
+        value: str. The answer.
+
+    Example:
+
+    >>> keras_pkm.teaching.Fact("Alda Kolvig", "birthplace", "Lisbon").value
+    'Lisbon'
+    """
+
+    subject: str
+    relation: str
+    value: str
+
+
+class Prompt(NamedTuple):
+    """The ids of a text that asks about a subject, and of its answer.
+
+    Attributes:
+        ids: The ids of all tokens.
+        subject: The ids of the subject.
+        end: The place of the subject's last token.
+        question: The number of tokens before the answer.
+    """
+
+    ids: list[int]
+    subject: tuple[int, ...]
+    end: int
+    question: int
+
+    @property
+    def answer(self) -> list[int]:
+        """The ids of the answer."""
+        return self.ids[self.question :]
+
+
+def make_prompt(
+    tokenize: Tokenize,
+    phrasing: str,
+    subject: str,
+    value: str = "",
+    start: Sequence[int] = (),
+) -> Prompt:
+    """Returns the prompt of a phrasing.
+
+    Args:
+        tokenize: Function of a text that returns its ids.
+        phrasing: A text with `"{subject}"`.
+        subject: The subject.
+        value: The answer, if there is one.
+        start: The ids before each text.
+
+    Raises:
+        ValueError: the phrasing has no subject, or the tokenizer does not keep
+            the subject or the answer apart from what stands before it.
+    """
+    if SUBJECT not in phrasing:
+        raise ValueError(
+            f"A phrasing must contain '{SUBJECT}'. Received: {phrasing!r}."
+        )
+    before = phrasing[: phrasing.index(SUBJECT)]
+    text = phrasing.replace(SUBJECT, subject)
+    # The space before a word is a part of its token.
+    lead = list(tokenize(before.rstrip(" "))) if before.strip() else []
+    named = list(tokenize(before + subject))
+    question = list(tokenize(text))
+    answered = question
+    if value:
+        space = "" if text[-1:].isspace() else " "
+        answered = list(tokenize(text + space + value))
+    is_apart = (
+        len(lead) < len(named)
+        and named[: len(lead)] == lead
+        and question[: len(named)] == named
+        and answered[: len(question)] == question
+        and (not value or len(question) < len(answered))
+    )
+    if not is_apart:
+        raise ValueError(
+            "Tokens must not contain both a part of the subject, or of the "
+            "value, and what stands before or behind it: use words between "
+            f"spaces. Received: the phrasing {phrasing!r}, with the subject "
+            f"{subject!r} and the value {value!r}."
+        )
+    return Prompt(
+        [*start, *answered],
+        tuple(named[len(lead) :]),
+        len(start) + len(named) - 1,
+        len(start) + len(question),
+    )
+
+
+def phrasings_of(
+    relation: str, phrasings: Mapping[str, Sequence[str]]
+) -> list[str]:
+    """Returns how a relation is asked for."""
+    given = phrasings.get(relation)
+    if given is not None:
+        return list(given)
+    return [each.replace("{relation}", relation) for each in PHRASINGS]
+
+
+def check_facts(facts: Iterable[Fact]) -> list[Fact]:
+    """Checks facts, and returns them as a list.
+
+    Raises:
+        ValueError: a part of a fact is empty, or two facts contradict each
+            other.
+    """
+    known: dict[tuple[str, str], str] = {}
+    checked = []
+    for number, (subject, relation, value) in enumerate(facts, 1):
+        fact = Fact(subject, relation, value)
+        for name, part in fact._asdict().items():
+            if not (isinstance(part, str) and part.strip()):
+                raise ValueError(
+                    f"Fact {number} must have a {name}. Received: {fact}."
+                )
+        if known.setdefault((subject, relation), value) != value:
+            raise ValueError(
+                f"Facts must not contradict each other, but fact {number} says "
+                f"that the {relation} of '{subject}' is '{value}', and an "
+                f"earlier one '{known[subject, relation]}'."
+            )
+        checked.append(fact)
+    return list(dict.fromkeys(checked))
+
+
+class PromptArrays(NamedTuple):
+    """Prompts as arrays, padded to one length.
+
+    Attributes:
+        token_ids: int32, of shape `(prompts, length)`.
+        padding_mask: int32, of the same shape: 1 at tokens.
+    """
+
+    token_ids: np.ndarray
+    padding_mask: np.ndarray
+
+
+def pad_prompts(
+    prompts: Sequence[Prompt],
+    length: int | None = None,
+    longest: int | None = None,
+) -> PromptArrays:
+    """Returns prompts as arrays.
+
+    Args:
+        prompts: The prompts.
+        length: The length of the arrays. Defaults to that of the longest
+            prompt, or a little more, so that there are few lengths.
+        longest: The length that a model takes at most.
+    """
+    needed = max(len(each.ids) for each in prompts)
+    length = length or -(-needed // 8) * 8
+    if longest is not None:
+        length = max(needed, min(length, longest))
+    ids = np.zeros((len(prompts), length), "int32")
+    mask = np.zeros((len(prompts), length), "int32")
+    for row, each in enumerate(prompts):
+        ids[row, : len(each.ids)] = each.ids
+        mask[row, : len(each.ids)] = 1
+    return PromptArrays(ids, mask)

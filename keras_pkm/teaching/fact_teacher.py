@@ -1,0 +1,634 @@
+"""Teaches facts to a finished language model, and changes nothing else."""
+
+import contextlib
+import pydoc_data.topics
+from collections.abc import Iterable
+from collections.abc import Mapping
+from collections.abc import Sequence
+from typing import Any
+from typing import NamedTuple
+
+import keras
+import keras_hub
+import numpy as np
+from keras import ops
+from tqdm import tqdm
+
+from keras_pkm.layers.fact_memory import FactMemory
+from keras_pkm.layers.memories import memories
+from keras_pkm.ops.arguments import positive_int
+from keras_pkm.ops.tensors import Tensor
+from keras_pkm.teaching.fact_prompts import OTHERS
+from keras_pkm.teaching.fact_prompts import STAND_INS
+from keras_pkm.teaching.fact_prompts import SUBJECT
+from keras_pkm.teaching.fact_prompts import Fact
+from keras_pkm.teaching.fact_prompts import Prompt
+from keras_pkm.teaching.fact_prompts import Tokenize
+from keras_pkm.teaching.fact_prompts import check_facts
+from keras_pkm.teaching.fact_prompts import make_prompt
+from keras_pkm.teaching.fact_prompts import pad_prompts
+from keras_pkm.teaching.fact_prompts import phrasings_of
+from keras_pkm.teaching.logistic_regression import fit_logistic_regression
+from keras_pkm.teaching.memory_patch import MemoryPatch
+from keras_pkm.teaching.memory_patch import copy_tables
+from keras_pkm.teaching.split_model import split_model
+from keras_pkm.teaching.teaching_step import make_teaching_step
+from keras_pkm.teaching.teaching_step import strategy_of_one_device
+
+# Number of prompts in a batch.
+_BATCH = 32
+# Facts whose values are found together; they do not touch each other.
+_GROUP = 64
+# Names in each phrasing of a relation, with which its keys are fitted.
+_NAMES = 10
+# Number of texts behind a subject, and of their tokens.
+_TEXTS, _TEXT_TOKENS = 40, 60
+_TEXT_CHARACTERS = 400
+# Found with SmolLM2-135M: more of both answers more phrasings, and speaks up
+# more often where nothing was asked.
+_L2, _ODDS = 0.005, 1.5
+# Penalties, each a tenth of the one before, until a key fits its examples.
+_TRIES = 4
+# Where the loss is below it, an answer is certain.
+_LEARNED = 0.02
+_CHECK_EVERY = 5
+# How texts begin a subject: each tokenization of it has rows of its own.
+_FORMS = ("{subject}", "a {subject}", '"{subject}', "({subject}", "\n{subject}")
+
+
+class Known(NamedTuple):
+    """What a model answers.
+
+    Attributes:
+        facts: list. The facts that were asked for.
+        answers: float array of shape `(facts,)`: the share of the phrasings in
+            which the model gives all tokens of the value.
+
+    Example:
+
+    >>> fact = keras_pkm.teaching.Fact("ann", "home", "rome")
+    >>> keras_pkm.teaching.Known([fact], np.array([0.5])).unknown
+    [Fact(subject='ann', relation='home', value='rome')]
+    """
+
+    facts: list[Fact]
+    answers: np.ndarray
+
+    @property
+    def unknown(self) -> list[Fact]:
+        """The facts that the model does not know in each phrasing."""
+        return [
+            fact
+            for fact, share in zip(self.facts, self.answers, strict=True)
+            if share < 1
+        ]
+
+
+class FactTeacher:
+    """Teaches facts to a finished causal language model.
+
+    The model has a `keras_pkm.layers.FactMemory` behind one of its upper
+    blocks. The key of a relation is a logistic regression: it tells the tokens
+    at which a phrasing asks for the relation from all other tokens behind a
+    subject. The value of a fact is found by gradient descent through the blocks
+    above the memory, so that the answer follows; what is below is computed
+    once. Nothing else is trained. Where no taught subject stands, the model
+    remains as it was, bit for bit, and so does each fact that it was taught
+    before. Only behind a taught subject, a key can mistake a token for a
+    question.
+
+    Args:
+        task: `keras_hub.models.CausalLM` of `keras_pkm.models.add_memory`, with
+            a `FactMemory` behind one block. In a model of 30 blocks, behind the
+            26th is a good place.
+        phrasings: dict. How texts ask for a relation: it maps a relation to a
+            list of texts that contain `"{subject}"` and end where the value
+            begins. Five or more are a good number. A relation that is not in it
+            is asked for by its name, as in "The {relation} of {subject} is".
+        tokenize: optional function of a text that returns its ids. Defaults to
+            the tokenizer of the task's preprocessor.
+        others: optional list of str. Texts in which nothing is asked for that
+            the memory should answer, with `"{subject}"`. Defaults to fifteen
+            such as `"{subject} was married to"`.
+        background: optional str. Ordinary text, pieces of which are put behind
+            subjects, likewise. Defaults to Python's own documentation.
+        learning_rate: float. Learning rate of the values, with Adam. Defaults
+            to `0.3`.
+        steps: int. The maximum number of passes over the phrasings of a fact.
+            Defaults to `20`.
+        seed: int. Seed of what is drawn at random. Defaults to `0`.
+        verbose: bool. Whether to show progress. Defaults to `False`.
+
+    Raises:
+        ValueError: the task has no such memory, or no tokenizer.
+
+    Example:
+
+    >>> backbone = keras_hub.models.LlamaBackbone(
+    ...     vocabulary_size=40,
+    ...     num_layers=3,
+    ...     num_query_heads=2,
+    ...     hidden_dim=16,
+    ...     intermediate_dim=32,
+    ...     num_key_value_heads=2,
+    ... )
+    >>> model = keras_pkm.models.add_memory(
+    ...     keras_hub.models.LlamaCausalLM(backbone, preprocessor=None),
+    ...     memory_layers=(2,),
+    ...     memory=keras_pkm.layers.FactMemory(num_slots=1000),
+    ... )
+    >>> words = {}
+    >>> teacher = keras_pkm.teaching.FactTeacher(
+    ...     model,
+    ...     phrasings={"home": ["the home of {subject} is"]},
+    ...     tokenize=lambda text: [
+    ...         words.setdefault(word, len(words) % 40) for word in text.split()
+    ...     ],
+    ...     others=["{subject} was", "i saw {subject} in"],
+    ...     background="a text",
+    ... )
+    >>> facts = [keras_pkm.teaching.Fact("ann", "home", "rome")]
+    >>> teacher.teach(facts)
+    []
+    >>> patch = teacher.make_patch()
+    >>> patch.revert(model)
+
+    References:
+
+    - [Févry et al., 2020](https://arxiv.org/abs/2004.07202)
+    - [Hartvigsen et al., 2023](https://arxiv.org/abs/2211.11031), GRACE, whose
+      codebook answers within a radius of a key, too
+    """
+
+    def __init__(
+        self,
+        task: keras_hub.models.CausalLM,
+        phrasings: Mapping[str, Sequence[str]] | None = None,
+        tokenize: Tokenize | None = None,
+        others: Sequence[str] | None = None,
+        background: str | None = None,
+        learning_rate: float = 0.3,
+        steps: int = 20,
+        seed: int = 0,
+        verbose: bool = False,
+    ):
+        self.task = task
+        self.phrasings = dict(phrasings or {})
+        self.others = list(OTHERS if others is None else others)
+        self.learning_rate = learning_rate
+        self.steps = positive_int("steps", steps)
+        self.verbose = verbose
+        strategy_of_one_device(task)
+        self.memory = _fact_memory(task)
+        self._parts = split_model(task)
+        self._tokenize, self._first_ids = _tokenizer(task, tokenize)
+        # Models with rotary positions take any length.
+        self._longest = getattr(task.backbone, "max_sequence_length", None)
+        self._random = np.random.default_rng(seed)
+        self._background = _pieces(background)
+        self._start = copy_tables(task)
+
+    def teach(self, facts: Iterable[Fact]) -> list[Fact]:
+        """Teaches facts, all at once.
+
+        A fact of a subject and a relation that the memory has already replaces
+        that one. A relation that it has keeps its keys.
+
+        Args:
+            facts: iterable of `keras_pkm.teaching.Fact`, or of tuples
+                `(subject, relation, value)`.
+
+        Returns:
+            A list of the facts that the model does not know in each of the
+            phrasings afterwards.
+
+        Raises:
+            ValueError: a fact is empty or contradicts another one, a phrasing
+                has no subject, or the memory has too few slots or keys. Nothing
+                is changed then.
+        """
+        facts = check_facts(Fact(*each) for each in facts)
+        if not facts:
+            raise ValueError("`facts` must be at least one. Received: none.")
+        prompts = self._prompts(facts, self.phrasings)
+        before = copy_tables(self.task)
+        try:
+            self._teach(facts, prompts)
+        except BaseException:
+            # All or nothing.
+            MemoryPatch.since(before, self.task).revert(self.task)
+            raise
+        return self._ask(facts, prompts).unknown
+
+    def ask(
+        self,
+        facts: Iterable[Fact],
+        phrasings: Mapping[str, Sequence[str]] | None = None,
+    ) -> Known:
+        """Measures which facts the model knows.
+
+        Args:
+            facts: as for `teach`.
+            phrasings: dict, as for the class. Defaults to those with which the
+                facts are taught.
+        """
+        facts = check_facts(Fact(*each) for each in facts)
+        chosen = self.phrasings if phrasings is None else phrasings
+        return self._ask(facts, self._prompts(facts, chosen))
+
+    def make_patch(self) -> MemoryPatch:
+        """Returns all changes since this teacher was created."""
+        return MemoryPatch.since(self._start, self.task)
+
+    def _prompts(
+        self, facts: list[Fact], phrasings: Mapping[str, Sequence[str]]
+    ) -> list[list[Prompt]]:
+        """The prompts of each fact."""
+        return [
+            [
+                self._prompt(phrasing, fact.subject, fact.value)
+                for phrasing in phrasings_of(fact.relation, phrasings)
+            ]
+            for fact in facts
+        ]
+
+    def _prompt(self, phrasing: str, subject: str, value: str = "") -> Prompt:
+        prompt = make_prompt(
+            self._tokenize, phrasing, subject, value, self._first_ids
+        )
+        if value and self._longest and len(prompt.ids) > self._longest:
+            raise ValueError(
+                f"A phrasing must have at most {self._longest} tokens with its "
+                "subject and value, as many as the model takes. Received: "
+                f"{len(prompt.ids)}, for {phrasing!r}, {subject!r} and "
+                f"{value!r}."
+            )
+        return prompt
+
+    def _teach(self, facts: list[Fact], prompts: list[list[Prompt]]) -> None:
+        self._fit_keys(facts, prompts)
+        groups = range(0, len(facts), _GROUP)
+        for first in tqdm(
+            groups, desc="Values", leave=False, disable=not self.verbose
+        ):
+            some = slice(first, first + _GROUP)
+            values = self._find_values(prompts[some])
+            for fact, asked, rows in zip(
+                facts[some], prompts[some], values, strict=True
+            ):
+                self._write(fact, asked, rows)
+
+    # --- Keys ---
+
+    def _fit_keys(self, facts: list[Fact], prompts: list[list[Prompt]]) -> None:
+        """Fits the keys that the memory does not have yet."""
+        needed: dict[str, int] = {}
+        for fact, asked in zip(facts, prompts, strict=True):
+            longest = max(len(prompt.answer) for prompt in asked)
+            needed[fact.relation] = max(longest, needed.get(fact.relation, 0))
+        names = [
+            (relation, token)
+            for relation, count in needed.items()
+            for token in range(count)
+        ]
+        new = [
+            each for each in names if self.memory.find_key(_key(*each)) is None
+        ]
+        if not new:
+            return
+        x, labels = self._examples(facts)
+        scale = x.std(axis=0) + 1e-6
+        center = x.mean(axis=0)
+        x = (x - center) / scale
+        slots, rows = [], []
+        for relation, token in tqdm(
+            new, desc="Keys", leave=False, disable=not self.verbose
+        ):
+            is_asked = labels == names.index((relation, token))
+            weights = _fit_key(x, is_asked)
+            key = weights[:-1] / scale
+            bias = weights[-1] - key @ center
+            slots.append(self.memory.claim_key(_key(relation, token)))
+            rows.append(np.append(key, bias))
+        self.memory.write(slots, _in_bfloat16(np.stack(rows)))
+
+    def _examples(self, facts: list[Fact]) -> tuple[np.ndarray, np.ndarray]:
+        """Tokens behind a subject, as the memory sees them, and their labels.
+
+        A label is the number of a relation and token of its answers, in the
+        order in which the facts have them, or -1.
+        """
+        by_relation: dict[str, list[Fact]] = {}
+        for fact in facts:
+            by_relation.setdefault(fact.relation, []).append(fact)
+        prompts, labels, first = [], [], 0
+        for relation, of_it in by_relation.items():
+            longest = 1
+            for phrasing in phrasings_of(relation, self.phrasings):
+                for subject, value in self._stand_ins(of_it):
+                    prompt = self._prompt(phrasing, subject, value)
+                    prompts.append(prompt)
+                    labels.append(first)
+            for fact in of_it:
+                for asked in self._prompts([fact], self.phrasings)[0]:
+                    longest = max(longest, len(asked.answer))
+            first += longest
+        subjects = list(dict.fromkeys(fact.subject for fact in facts))
+        subjects += STAND_INS
+        texts = [
+            *(other for other in self.others for _ in range(_NAMES)),
+            *(f"{SUBJECT} {piece}" for piece in self._background),
+        ]
+        for text in texts:
+            subject = subjects[self._random.integers(len(subjects))]
+            prompt = self._prompt(text, subject)
+            kept = min(
+                prompt.end + _TEXT_TOKENS, self._longest or len(prompt.ids)
+            )
+            prompts.append(prompt._replace(ids=prompt.ids[:kept]))
+            labels.append(-1)
+        x, y = [], []
+        for prompt, label, states in zip(
+            prompts, labels, self._states(prompts), strict=True
+        ):
+            for place in range(prompt.end, len(prompt.ids)):
+                token = place - prompt.question + 1
+                is_asked = label >= 0 and 0 <= token < len(prompt.answer)
+                x.append(states[place])
+                y.append(label + token if is_asked else -1)
+        return np.stack(x).astype("float64"), np.array(y)
+
+    def _stand_ins(self, facts: list[Fact]) -> list[tuple[str, str]]:
+        """Subjects and values with which a relation's keys are fitted."""
+        # The longest value has all the tokens that need a key.
+        longest = max(
+            facts, key=lambda fact: len(self._tokenize(" " + fact.value))
+        )
+        ordered = [longest, *(fact for fact in facts if fact != longest)]
+        examples = [(fact.subject, fact.value) for fact in ordered[:_NAMES]]
+        missing = STAND_INS[: _NAMES - len(examples)]
+        values = [fact.value for fact in ordered]
+        return examples + [
+            (subject, values[number % len(values)])
+            for number, subject in enumerate(missing)
+        ]
+
+    def _states(self, prompts: list[Prompt]) -> list[np.ndarray]:
+        """What the memory sees of each prompt."""
+        states: list[np.ndarray] = []
+        for outputs in self._outputs(prompts):
+            if self._parts.normalization is not None:
+                outputs = self._parts.normalization(outputs)
+            states += list(ops.convert_to_numpy(ops.cast(outputs, "float32")))
+        return states
+
+    def _outputs(self, prompts: list[Prompt]) -> Iterable[Tensor]:
+        """The outputs of the block below the memory, in batches."""
+        starts = range(0, len(prompts), _BATCH)
+        for start in tqdm(
+            starts, desc="Prompts", leave=False, disable=not self.verbose
+        ):
+            arrays = pad_prompts(
+                prompts[start : start + _BATCH], longest=self._longest
+            )
+            yield self._parts.lower(arrays._asdict(), training=False)
+
+    # --- Values ---
+
+    def _find_values(self, prompts: list[list[Prompt]]) -> list[np.ndarray]:
+        """Finds the values of some facts, a row for each token of an answer."""
+        sizes = [max(len(each.answer) for each in asked) for asked in prompts]
+        first = np.cumsum([0, *sizes])
+        longest = max(len(each.ids) for asked in prompts for each in asked)
+        length = min(-(-longest // 8) * 8, self._longest or 10**9)
+        answers = max(sizes)
+        batches = []
+        for number in range(max(map(len, prompts))):
+            asked = [each[number % len(each)] for each in prompts]
+            batches.append(
+                self._value_batch(asked, first[:-1], length, answers)
+            )
+        model, values = _value_model(
+            self._parts, int(first[-1]), length, answers
+        )
+        step = make_teaching_step(
+            model,
+            [values],
+            keras.optimizers.Adam(self.learning_rate),
+            keras.losses.SparseCategoricalCrossentropy(
+                from_logits=True, reduction="mean_with_sample_weight"
+            ),
+        )
+        for number in range(self.steps):
+            for x, y, weights in batches:
+                step(x, y, weights)
+            if (number + 1) % _CHECK_EVERY == 0 and all(
+                _is_learned(model, *batch) for batch in batches
+            ):
+                break
+        found = ops.convert_to_numpy(values)
+        return [
+            found[start:stop]
+            for start, stop in zip(first[:-1], first[1:], strict=True)
+        ]
+
+    def _value_batch(
+        self,
+        asked: list[Prompt],
+        first: np.ndarray,
+        length: int,
+        answers: int,
+    ) -> tuple[tuple[np.ndarray, ...], np.ndarray, np.ndarray]:
+        """Features, labels and weights of one prompt of each fact."""
+        arrays = pad_prompts(asked, length)
+        states = ops.concatenate(
+            [
+                self._parts.lower(
+                    {
+                        name: array[start : start + _BATCH]
+                        for name, array in arrays._asdict().items()
+                    },
+                    training=False,
+                )
+                for start in range(0, len(asked), _BATCH)
+            ]
+        )
+        shape = (len(asked), answers)
+        places = np.zeros(shape, "int32")
+        labels = np.zeros(shape, "int32")
+        weights = np.zeros(shape, "float32")
+        rows = np.full((len(asked), length), -1, "int32")
+        for number, prompt in enumerate(asked):
+            count = len(prompt.answer)
+            place = prompt.question - 1 + np.arange(count)
+            places[number, :count] = place
+            labels[number, :count] = prompt.answer
+            weights[number, :count] = 1
+            rows[number, place] = first[number] + np.arange(count)
+        features = (
+            ops.convert_to_numpy(states),
+            arrays.padding_mask,
+            rows,
+            places,
+        )
+        return features, labels, weights
+
+    def _write(
+        self, fact: Fact, prompts: list[Prompt], rows: np.ndarray
+    ) -> None:
+        """Writes the value of a fact, for each tokenization of its subject."""
+        subjects = dict.fromkeys(each.subject for each in prompts)
+        for form in _FORMS:
+            # A tokenizer of words does not part a name from a quotation mark.
+            with contextlib.suppress(ValueError):
+                subjects[self._prompt(form, fact.subject).subject] = None
+        rows = np.concatenate([rows, np.zeros((len(rows), 1))], axis=1)
+        rows = _in_bfloat16(rows)
+        for ids in subjects:
+            slots = []
+            for token in range(self.memory.num_keys):
+                key = self.memory.find_key(_key(fact.relation, token))
+                if key is None:
+                    break
+                if token < len(rows):
+                    slots.append(self.memory.claim(ids, key))
+                elif (slot := self.memory.find(ids, key)) >= 0:
+                    # Of a longer value, which this one replaces.
+                    self.memory.release([slot])
+            self.memory.write(slots, rows)
+
+    # --- Measuring ---
+
+    def _ask(self, facts: list[Fact], prompts: list[list[Prompt]]) -> Known:
+        flat = [(n, each) for n, asked in enumerate(prompts) for each in asked]
+        right = np.zeros(len(facts))
+        for start in range(0, len(flat), _BATCH):
+            part = flat[start : start + _BATCH]
+            arrays = pad_prompts(
+                [prompt for _, prompt in part], longest=self._longest
+            )
+            best = predict_tokens(self.task, arrays._asdict())
+            for row, (number, prompt) in enumerate(part):
+                place = prompt.question - 1 + np.arange(len(prompt.answer))
+                right[number] += (best[row, place] == prompt.answer).all()
+        counts = np.array([len(asked) for asked in prompts])
+        return Known(facts, right / counts)
+
+
+def predict_tokens(task: keras.Model, inputs: dict[str, Any]) -> np.ndarray:
+    """Returns the likeliest next token at each place of a text."""
+    logits = task(inputs, training=False)
+    return ops.convert_to_numpy(ops.argmax(logits, axis=-1))
+
+
+def _value_model(
+    parts: Any, num_rows: int, length: int, answers: int
+) -> tuple[keras.Model, keras.Variable]:
+    """A model that adds values to states, and returns logits of answers."""
+    dim = parts.lower.output.shape[-1]
+    states = keras.Input((length, dim))
+    mask = keras.Input((length,), dtype="int32")
+    rows = keras.Input((length,), dtype="int32")
+    places = keras.Input((answers,), dtype="int32")
+    adding = _AddValues(num_rows, dim)
+    hidden = parts.upper([adding(states, rows), mask])
+    picked = ops.take_along_axis(hidden, places[..., None], axis=1)
+    logits = ops.cast(parts.head(picked), "float32")
+    model = keras.Model((states, mask, rows, places), logits)
+    return model, adding.values
+
+
+class _AddValues(keras.layers.Layer):
+    """Adds a row of its weight to each state, where there is one."""
+
+    def __init__(self, num_rows: int, dim: int):
+        super().__init__(dtype="float32")
+        self.values = self.add_weight(
+            shape=(num_rows, dim), initializer="zeros", name="values"
+        )
+
+    def call(self, states: Tensor, rows: Tensor) -> Tensor:
+        values = ops.take(self.values, ops.maximum(rows, 0), axis=0)
+        return states + ops.where((rows >= 0)[..., None], values, 0.0)
+
+
+def _is_learned(
+    model: keras.Model, x: Any, y: np.ndarray, weights: np.ndarray
+) -> bool:
+    logits = model(x, training=False)
+    losses = ops.convert_to_numpy(
+        ops.sparse_categorical_crossentropy(y, logits, from_logits=True)
+    )
+    return bool((losses * weights).max() < _LEARNED)
+
+
+def _fit_key(x: np.ndarray, is_asked: np.ndarray) -> np.ndarray:
+    """The weights and the bias of a key that fits all examples of its own."""
+    l2 = _L2 * len(x)
+    for _ in range(_TRIES):
+        weights = fit_logistic_regression(x, is_asked, l2)
+        weights[-1] += _ODDS
+        if (x[is_asked] @ weights[:-1] + weights[-1] > 0).all():
+            break
+        l2 /= 10
+    return weights
+
+
+def _in_bfloat16(rows: np.ndarray) -> np.ndarray:
+    """Rounds rows, so that patches of them are half as large."""
+    return ops.convert_to_numpy(
+        ops.cast(ops.cast(rows.astype("float32"), "bfloat16"), "float32")
+    )
+
+
+def _key(relation: str, token: int) -> str:
+    return f"{relation} {token}"
+
+
+def _fact_memory(task: keras.Model) -> FactMemory:
+    for memory in memories(task).values():
+        if isinstance(memory, FactMemory):
+            return memory
+    raise ValueError(
+        "`task` must have a `keras_pkm.layers.FactMemory`. Received: a "
+        f"`{type(task).__name__}` without one. Make it with `keras_pkm.models."
+        "add_memory(task, (number,), keras_pkm.layers.FactMemory(10_000))`."
+    )
+
+
+def _tokenizer(
+    task: keras_hub.models.CausalLM, tokenize: Tokenize | None
+) -> tuple[Tokenize, list[int]]:
+    """A function from text to ids, and the ids before each text."""
+    if tokenize is not None:
+        return tokenize, []
+    preprocessor: Any = getattr(task, "preprocessor", None)
+    tokenizer = getattr(preprocessor, "tokenizer", None)
+    if tokenizer is None:
+        raise ValueError(
+            "`tokenize` must be given for a task without a tokenizer. "
+            f"Received: None, and a `{type(task).__name__}`."
+        )
+    first = []
+    if preprocessor.add_start_token and tokenizer.start_token_id is not None:
+        first = [int(tokenizer.start_token_id)]
+
+    def ids(text: str) -> list[int]:
+        return np.asarray(ops.convert_to_numpy(tokenizer(text))).tolist()
+
+    return ids, first
+
+
+def _pieces(background: str | None) -> list[str]:
+    """Pieces of a text, of as many characters each."""
+    if background is None:
+        topics = pydoc_data.topics.topics
+        background = " ".join(topics[name] for name in sorted(topics))
+    words = " ".join(background.split())
+    count = max(1, min(_TEXTS, len(words) // _TEXT_CHARACTERS))
+    apart = len(words) // count
+    pieces = [
+        words[number * apart :][:_TEXT_CHARACTERS].strip()
+        for number in range(count)
+    ]
+    return [piece.replace(SUBJECT, "") for piece in pieces if piece]

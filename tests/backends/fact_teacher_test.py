@@ -1,0 +1,231 @@
+"""Facts are taught to a tiny model of random weights; nothing else changes."""
+
+import re
+
+import keras_hub
+import numpy as np
+import pytest
+
+import keras_pkm
+from keras_pkm.layers import FactMemory
+from keras_pkm.models import memories
+from keras_pkm.teaching import Fact
+from keras_pkm.teaching import FactTeacher
+from keras_pkm.teaching import MemoryPatch
+from keras_pkm.teaching.fact_prompts import make_prompt
+from keras_pkm.teaching.logistic_regression import fit_logistic_regression
+from keras_pkm.teaching.memory_patch import fingerprint
+from tests.contracts import to_numpy
+
+VOCABULARY_SIZE = 90
+PHRASINGS = {
+    "home": ["{subject} lives in", "the home of {subject} is"],
+    "work": ["{subject} works as a", "by trade {subject} is a"],
+}
+FACTS = [
+    Fact("ann lee", "home", "rome"),
+    Fact("bob", "home", "new york"),
+    Fact("ann lee", "work", "baker"),
+]
+OTHERS = ["{subject} was", "who saw {subject} in"]
+
+
+class Words:
+    """A tokenizer of whole words, numbered as they come."""
+
+    def __init__(self):
+        self.ids = {}
+
+    def __call__(self, text):
+        return [
+            self.ids.setdefault(word, 1 + len(self.ids) % (VOCABULARY_SIZE - 1))
+            for word in re.findall(r"\w+|[^\w\s]", text)
+        ]
+
+
+def make_plain(family="Llama"):
+    """A model with the same random weights on each backend."""
+    if family == "Llama":
+        cls = keras_hub.models.LlamaCausalLM
+        backbone = keras_hub.models.LlamaBackbone(
+            VOCABULARY_SIZE, 3, 2, 64, 64, 2
+        )
+    else:
+        # It takes no text that is longer.
+        cls = keras_hub.models.GPT2CausalLM
+        backbone = keras_hub.models.GPT2Backbone(
+            VOCABULARY_SIZE, 3, 2, 64, 64, max_sequence_length=13
+        )
+    rng = np.random.default_rng(1)
+    for weight in backbone.weights:
+        if len(weight.shape) > 1:
+            weight.assign(0.2 * rng.normal(size=weight.shape))
+    return cls(backbone, preprocessor=None)
+
+
+def make_model(family="Llama", num_slots=400):
+    task = make_plain(family)
+    memory = FactMemory(num_slots, num_keys=8)
+    return keras_pkm.models.add_memory(task, (2,), memory)
+
+
+def make_teacher(model, words, **options):
+    options = {
+        "phrasings": PHRASINGS,
+        "tokenize": words,
+        "others": OTHERS,
+        "background": "some of the text that all of us read each day",
+        "learning_rate": 1.0,
+        "steps": 60,
+        **options,
+    }
+    return FactTeacher(model, **options)
+
+
+def weights_of(model):
+    return [to_numpy(each).copy() for each in model.weights]
+
+
+def are_equal(a, b):
+    return all((x == y).all() for x, y in zip(a, b, strict=True))
+
+
+@pytest.mark.parametrize("family", ["Llama", "GPT2"])
+def test_facts_are_known_and_nothing_else_changes(family, tmp_path):
+    model, words = make_model(family), Words()
+    before, others = weights_of(model), fingerprint(model)
+    teacher = make_teacher(model, words)
+    assert len(teacher.ask(FACTS).unknown) == len(FACTS)
+    windows = np.random.default_rng(0).integers(1, VOCABULARY_SIZE, (40, 9))
+    inputs = {"token_ids": windows, "padding_mask": np.ones_like(windows)}
+    computed = to_numpy(model(inputs))
+
+    assert teacher.teach(FACTS) == []
+    assert (teacher.ask(FACTS).answers == 1).all()
+    assert fingerprint(model) == others
+    # A subject's tokens, in a row, somewhere in a window.
+    subjects = [" ".join(map(str, words(s))) for s in ("ann lee", "bob")]
+    rows = [" ".join(map(str, row)) + " " for row in windows.tolist()]
+    has_subject = np.array(
+        [any(f" {s} " in f" {row}" for s in subjects) for row in rows]
+    )
+    assert (~has_subject).sum() > 10
+    after = to_numpy(model(inputs))
+    assert (after[~has_subject] == computed[~has_subject]).all()
+
+    patch = teacher.make_patch()
+    patch.save(tmp_path / "facts.safetensors")
+    patch.revert(model)
+    assert are_equal(weights_of(model), before)
+    MemoryPatch.load(tmp_path / "facts.safetensors").apply(model)
+    assert (teacher.ask(FACTS).answers == 1).all()
+
+
+def test_two_patches_in_any_order():
+    """What is taught first stays, bit for bit, and patches do not overlap."""
+    model, words = make_model(), Words()
+    start = weights_of(model)
+    first = make_teacher(model, words)
+    assert first.teach(FACTS[:2]) == []
+    answers = make_prompt(words, PHRASINGS["home"][0], "bob")
+    ids = np.array([answers.ids])
+    inputs = {"token_ids": ids, "padding_mask": np.ones_like(ids)}
+    computed = to_numpy(model(inputs))
+
+    second = make_teacher(model, words)
+    more = [Fact("eve", "home", "rome"), Fact("bob", "work", "smith")]
+    assert second.teach(more) == []
+    assert (to_numpy(model(inputs)) == computed).all()
+    assert first.ask(FACTS[:2]).unknown == []
+
+    patches = [first.make_patch(), second.make_patch()]
+    patches[0] = _without(patches[0], patches[1])
+    taught = weights_of(model)
+    for order in ([0, 1], [1, 0]):
+        for number in order:
+            patches[number].revert(model)
+        assert are_equal(weights_of(model), start)
+        for number in order:
+            patches[number].apply(model)
+        assert are_equal(weights_of(model), taught)
+
+
+def _without(patch, other):
+    """A patch without the rows of another one, which was made meanwhile."""
+    (number, changes), (_, later) = (
+        next(iter(each.memories.items())) for each in (patch, other)
+    )
+    kept = ~np.isin(changes.slots, later.slots)
+    parts = {
+        name: getattr(changes, name)[kept]
+        for name in ("slots", "old", "new", "old_tags", "new_tags")
+    }
+    return MemoryPatch(
+        {number: type(changes)(**parts)}, patch.num_slots, patch.other_weights
+    )
+
+
+def test_a_fact_is_replaced():
+    model, words = make_model(), Words()
+    teacher = make_teacher(model, words)
+    assert teacher.teach([Fact("bob", "home", "new york")]) == []
+    assert teacher.teach([Fact("bob", "home", "rome")]) == []
+    (memory,) = memories(model).values()
+    assert memory.find(words("bob"), memory.find_key("home 1")) == -1
+
+
+def test_phrasings_for_any_relation():
+    model, words = make_model(num_slots=2000), Words()
+    teacher = make_teacher(model, words, phrasings={})
+    assert teacher.teach([Fact("bob", "pet", "dog")]) == []
+
+
+@pytest.mark.parametrize(
+    ("facts", "options", "message"),
+    [
+        ([], {}, "at least one"),
+        ([Fact("bob", "home", " ")], {}, "Fact 1 must have a value"),
+        ([Fact("", "home", "x")], {}, "Fact 1 must have a subject"),
+        (
+            [Fact("bob", "home", "x"), Fact("bob", "home", "y")],
+            {},
+            "contradict each other, but fact 2",
+        ),
+        (FACTS, {"phrasings": {"home": ["of it"]}}, "must contain '{subject}'"),
+        (FACTS, {"tokenize": lambda text: [7]}, "use words between spaces"),
+        (FACTS, {"num_slots": 42}, "`num_slots` must be above 42"),
+    ],
+)
+def test_mistakes_change_nothing(facts, options, message):
+    num_slots = options.pop("num_slots", 400)
+    model = make_model(num_slots=num_slots)
+    if num_slots == 42:
+        (memory,) = memories(model).values()
+        key = memory.claim_key("other")
+        for number in range(30):
+            memory.claim([number + 1, number + 2], key)
+    before = weights_of(model)
+    teacher = make_teacher(model, Words(), **options)
+    with pytest.raises(ValueError, match=message):
+        teacher.teach(facts)
+    assert are_equal(weights_of(model), before)
+
+
+def test_models_that_do_not_suit():
+    with pytest.raises(ValueError, match="must have a `keras_pkm.layers.Fact"):
+        make_teacher(make_plain(), Words())
+    with pytest.raises(ValueError, match="`tokenize` must be given"):
+        FactTeacher(make_model())
+
+
+def test_logistic_regression():
+    """The slope of its loss is zero at the weights that it finds."""
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=(300, 4))
+    is_positive = x @ [1, -2, 0, 0.5] + rng.normal(size=300) > 1
+    weights = fit_logistic_regression(x, is_positive, l2=3.0)
+    inputs = np.c_[x, np.ones(300)]
+    share = np.where(is_positive, is_positive.mean(), 1 - is_positive.mean())
+    wrong = 1 / (1 + np.exp(-inputs @ weights)) - is_positive
+    slope = inputs.T @ (0.5 / share * wrong) + 3 * np.append(weights[:-1], 0)
+    assert np.abs(slope).max() < 1e-6
