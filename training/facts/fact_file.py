@@ -22,7 +22,7 @@ def read_fact_file(path: pathlib.Path, flag: str = "--facts") -> list[Fact]:
     character like any other.
     """
     facts: dict[tuple[str, str], Fact] = {}
-    for number, line in enumerate(_read_lines(path, flag), 1):
+    for number, line in enumerate(read_lines(path, flag), 1):
         if not line.strip():
             continue
         place = f"{path}, line {number}"
@@ -55,12 +55,13 @@ def read_fact_file(path: pathlib.Path, flag: str = "--facts") -> list[Fact]:
     return list(facts.values())
 
 
-def _read_lines(path: pathlib.Path, flag: str) -> list[str]:
+def read_lines(path: pathlib.Path, flag: str) -> list[str]:
+    """Reads the lines of a file of UTF-8 text."""
     try:
         data = path.read_bytes()
     except OSError as error:
         raise UserError(
-            f"{flag} must name a file of facts, but '{path}' cannot be read: "
+            f"{flag} must name a file, but '{path}' cannot be read: "
             f"{error.strerror}"
         ) from error
     lines = []
@@ -69,7 +70,7 @@ def _read_lines(path: pathlib.Path, flag: str) -> list[str]:
             lines.append(line.decode())
         except UnicodeDecodeError as error:
             raise UserError(
-                f"{path}, line {number}: facts must be UTF-8 text, received "
+                f"{path}, line {number}: it must be UTF-8 text, received "
                 f"{error.object[error.start : error.end]!r}"
             ) from error
     return lines

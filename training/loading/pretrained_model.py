@@ -46,7 +46,7 @@ def load_pretrained(name: str, added_memory: dict | None) -> PretrainedModel:
     """Loads a model to fine-tune."""
     preset, config = _open(name, "--model", MODELS)
     kinds = "a run directory, a preset or a directory of transformers"
-    with _saying_why(name, "--model", kinds):
+    with saying_why(name, "--model", kinds):
         if "model_type" in config:
             family = _family_of_hugging_face(config)
             backbone = models.from_transformers(preset)
@@ -69,7 +69,7 @@ def load_masked_lm(
     """Loads a masked-LM task, to measure it or to train it further."""
     preset, config = _open(name, flag, kept)
     kinds = "a run directory, a masked-LM preset or a directory of transformers"
-    with _saying_why(name, flag, kinds):
+    with saying_why(name, flag, kinds):
         if not (fresh_head or _has_masked_lm_head(preset, config)):
             raise ValueError(
                 "it has no masked-LM head, only other parts: use the model "
@@ -101,14 +101,14 @@ def load_language_model(
     if not is_causal_preset(preset):
         return load_masked_lm(name, flag, kept, fresh_head)
     check_unchanged(pathlib.Path(preset), flag)
-    with _saying_why(name, flag, "a run directory or a preset"):
+    with saying_why(name, flag, "a run directory or a preset"):
         task = keras_hub.models.CausalLM.from_preset(preset)
         family = family_of(task.backbone, DECODERS)
         return task, family, load_tokenizer(preset)
 
 
 @contextlib.contextmanager
-def _saying_why(name: str, flag: str, kinds: str) -> Iterator[None]:
+def saying_why(name: str, flag: str, kinds: str) -> Iterator[None]:
     """Names the flag in errors.
 
     KerasHub raises any kind for names and files that it cannot use.
@@ -128,7 +128,7 @@ def _open(name: str, flag: str, kept: tuple[str, ...]) -> tuple[str, dict]:
     """The preset or directory that a flag names, and its configuration."""
     preset = find_preset(name, flag, kept)
     check_unchanged(pathlib.Path(preset), flag)
-    with _saying_why(name, flag, "a model of the Hugging Face Hub"):
+    with saying_why(name, flag, "a model of the Hugging Face Hub"):
         # KerasHub would give models of transformers another activation.
         preset = str(local_directory(preset))
     return preset, _read_config(preset, flag)

@@ -42,6 +42,10 @@ class TeachingRecipe(Text):
     stay unchanged. The result is a run with a patch. --apply applies the patch
     to another copy of the model, and --revert undoes it.
 
+    A finished causal language model, such as a directory of transformers, gets
+    a memory of facts: --facts, asked for with --phrasings. Where none of their
+    subjects stands, it remains as it was, bit for bit.
+
     --compare measures what all methods learn and forget; see --compare --help.
     --verbose also shows the messages of TensorFlow.
     """
@@ -59,6 +63,10 @@ class TeachingRecipe(Text):
     facts: pathlib.Path | None = None
     # The text: files or globs separated by commas, tfds:NAME, or python-docs.
     text: str | None = None
+    # How texts ask for relations, of a finished model: a TSV file with the
+    # columns relation and phrasing. A phrasing contains {subject}, and ends
+    # where the value begins. Default: "The RELATION of SUBJECT is" and such.
+    phrasings: pathlib.Path | None = None
     # A patch to apply, from teaching another copy of the model.
     apply: pathlib.Path | None = None
     # A patch to undo.
@@ -78,6 +86,11 @@ class TeachingRecipe(Text):
     # as well (replay). Default: slots, or values if the memories are too small
     # to choose --slots slots in.
     method: Method | None = None
+    # The block behind which a finished model gets its memory. Default: seven
+    # eighths of the way up.
+    memory_layer: Count | None = None
+    # Number of rows of that memory.
+    num_slots: Count = 16_384
     # Update rule of the memory values: Adam, or plain gradient descent (sgd).
     rule: Rule = "adam"
     # Learning rate. Default: depends on --method and --rule.

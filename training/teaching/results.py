@@ -2,6 +2,9 @@
 
 from training.reports.markdown import markdown_table
 
+# Number of facts that are listed.
+_SHOWN = 20
+
 
 def format_results(results: dict) -> str:
     """Returns what was learned and forgotten as Markdown."""
@@ -45,6 +48,8 @@ def _rows(title: str, found: dict) -> list[list[str]]:
 
 def _what_is_not_learned(new: dict, method: str) -> list[str]:
     """Says what to do if not all of the new material was learned."""
+    if "unknown" in new:
+        return _unknown_facts(new)
     advice = "More --steps or a higher --learning-rate can teach more."
     if method == "slots":
         advice += (
@@ -63,6 +68,21 @@ def _what_is_not_learned(new: dict, method: str) -> list[str]:
         f"The perplexity has not fallen to {new['fall']:g} of what it was. "
         f"{advice}"
     ]
+
+
+def _unknown_facts(new: dict) -> list[str]:
+    """Says which facts a finished model has not learned."""
+    known = (
+        "A fact is known if the model gives all tokens of its value in each "
+        "of its phrasings."
+    )
+    unknown = new["unknown"]
+    if not unknown:
+        return [known]
+    shown = [" / ".join(fact) for fact in unknown[:_SHOWN]]
+    if len(unknown) > _SHOWN:
+        shown.append(f"and {len(unknown) - _SHOWN:,} more")
+    return [f"{known} Not known: {'; '.join(shown)}."]
 
 
 def _rows_of(count: int) -> str:

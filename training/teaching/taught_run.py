@@ -1,8 +1,8 @@
 """Teaches a run, or applies a patch to it, and writes a new run."""
 
 import dataclasses
-import pathlib
 import shutil
+from typing import Any
 
 import keras_hub
 
@@ -20,6 +20,9 @@ from training.runs.run_directory import RunDirectory
 from training.runs.user_error import UserError
 from training.teaching.background import choose_method
 from training.teaching.background import find_importance
+from training.teaching.finished_model import change_finished
+from training.teaching.finished_model import is_finished
+from training.teaching.finished_model import teach_finished
 from training.teaching.material import open_material
 from training.teaching.methods import check_memory
 from training.teaching.methods import make_teacher
@@ -44,12 +47,26 @@ class TaughtModel:
 def make_taught_run(recipe: TeachingRecipe) -> str:
     """Carries out a recipe, and returns its results as Markdown."""
     recipe.check()
+    finished = is_finished(recipe.model)
+    if (
+        finished
+        and recipe.method is None
+        and not (recipe.apply or recipe.revert)
+    ):
+        return _write(recipe, TaughtModel(*teach_finished(recipe)))
+    if recipe.phrasings is not None:
+        raise UserError(
+            f"--phrasings is for finished causal models, and '{recipe.model}' "
+            "is none: leave it out, or pass another --model"
+        )
+    if finished and recipe.method is None:
+        return _write(recipe, _change(recipe, None))
     task, family, tokenizer = load_language_model(recipe.model)
     patch_path = recipe.apply or recipe.revert
     if patch_path is None:
         taught = _teach(recipe, task, family, tokenizer)
     else:
-        taught = _change(recipe, task, patch_path)
+        taught = _change(recipe, task)
     return _write(recipe, taught)
 
 
@@ -110,11 +127,15 @@ def _nothing_learned(method: str, error: NothingLearnedError) -> UserError:
 
 
 def _change(
-    recipe: TeachingRecipe, task: keras_hub.models.Task, path: pathlib.Path
+    recipe: TeachingRecipe, task: keras_hub.models.Task | None
 ) -> TaughtModel:
+    """Applies or undoes a patch; a finished model is loaded to suit it."""
     flag = "--apply" if recipe.apply else "--revert"
+    path: Any = recipe.apply or recipe.revert
     try:
         patch = MemoryPatch.load(path)
+        if task is None:
+            task = change_finished(recipe.model, patch)
         change = patch.apply if recipe.apply else patch.revert
         change(task)
     except ValueError as error:

@@ -1,0 +1,140 @@
+"""`training/teach.py` on a finished causal model: facts, and back."""
+
+import json
+import os
+import pathlib
+
+import keras
+import keras_hub
+import numpy as np
+import pytest
+
+from keras_pkm.files.presets import save_preset
+from training.corpora.byte_pairs import train_byte_pairs
+from training.runs.run_directory import RunDirectory
+from training.teach import main
+
+TEXT = (
+    "Ann Lee lives in Rome. The home of Bob Ray is Oslo. Q: Where is the home "
+    "of Ann? A: It is in Rome, (The) was of a The is has If you ask about"
+)
+PHRASINGS = (
+    "home\t{subject} lives in\n\nhome\tThe home of {subject} is\n"
+    "home\tQ: Where is {subject}?\\nA:\n"
+)
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    """The preset of a plain model."""
+    kind = keras_hub.models.GPT2Tokenizer
+    tokenizer = train_byte_pairs([TEXT] * 3, 330, kind, progress=False)
+    keras.utils.set_random_seed(0)
+    plain = keras_hub.models.GPT2Backbone(
+        vocabulary_size=tokenizer.vocabulary_size(),
+        num_layers=3,
+        num_heads=2,
+        hidden_dim=64,
+        intermediate_dim=64,
+        dropout=0.0,
+        max_sequence_length=96,
+    )
+    for weight in plain.weights:
+        if len(weight.shape) > 1:
+            weight.assign_add(keras.random.normal(weight.shape, stddev=0.2))
+    path = tmp_path_factory.mktemp("presets") / "plain"
+    preprocessor = keras_hub.models.GPT2CausalLMPreprocessor(
+        tokenizer, sequence_length=24
+    )
+    save_preset(keras_hub.models.GPT2CausalLM(plain), preprocessor, path)
+    return path
+
+
+@pytest.fixture
+def files(tmp_path):
+    """A fact a line, and how they are asked for."""
+    (tmp_path / "facts.tsv").write_text(
+        "Ann Lee\thome\tRome\nBob\thome\tOslo\n"
+    )
+    (tmp_path / "phrasings.tsv").write_text(PHRASINGS)
+    return tmp_path
+
+
+def load(path):
+    run = RunDirectory(path)
+    preset = str(run.last) if run.is_run else str(path)
+    return keras_hub.models.CausalLM.from_preset(preset)
+
+
+def test_facts_are_generated_and_taken_back(model, files, capsys):
+    taught, back = files / "taught", files / "back"
+    flags = f"--model {model} --facts {files}/facts.tsv --num-slots 500"
+    flags += f" --phrasings {files}/phrasings.tsv --out {taught}"
+    flags += " --learning-rate 1 --steps 60"
+    assert main(flags.split()) == 0
+    results = json.loads((taught / "results.json").read_text())
+    assert results["new"]["known_after"] == 1 > results["new"]["known_before"]
+    assert results["new"]["unknown"] == []
+    assert "--revert" in capsys.readouterr().out
+
+    task = load(taught)
+    task.compile(sampler="greedy")
+    for subject, value in (("Ann Lee", "Rome"), ("Bob", "Oslo")):
+        text = f"{subject} lives in"
+        assert task.generate(text, max_length=20).startswith(f"{text} {value}")
+
+    patch = RunDirectory(taught).patch
+    flags = f"--model {taught} --revert {patch} --out {back}"
+    assert main(flags.split()) == 0
+    ids = np.array([[5, 6, 7]])
+    inputs = {"token_ids": ids, "padding_mask": np.ones_like(ids)}
+    plain = load(model)
+    assert (load(back)(inputs).numpy() == plain(inputs).numpy()).all()
+    again = files / "again"
+    assert main(f"--model {model} --apply {patch} --out {again}".split()) == 0
+    weights = [each.numpy() for each in load(again).weights]
+    assert all(
+        (a == b.numpy()).all()
+        for a, b in zip(weights, load(taught).weights, strict=True)
+    )
+
+
+@pytest.mark.parametrize(
+    ("facts", "phrasings", "flags", "message"),
+    [
+        ("a\tb\n", "", "", "facts.tsv, line 1"),
+        ("a\tb\tc\na\tb\td\n", "", "", "facts.tsv, line 2"),
+        ("a\tb\tc\n", "b\n", "", "phrasings.tsv, line 1: a line must have two"),
+        ("a\tb\tc\n", "\nb\tof it\n", "", "phrasings.tsv, line 2: a phrasing"),
+        ("a\tb\tc\n", "", "--keep x.txt", "--keep is for models with memories"),
+        ("a\tb\tc\n", "", "--memory-layer 9", "memory_layers"),
+        ("a\tb\tc\n", "", "--num-slots 64", "num_slots"),
+    ],
+)
+def test_mistakes(facts, phrasings, flags, message, model, tmp_path, capsys):
+    (tmp_path / "facts.tsv").write_text(facts)
+    command = f"--model {model} --facts {tmp_path}/facts.tsv {flags}"
+    command += f" --out {tmp_path}/taught"
+    if phrasings:
+        (tmp_path / "phrasings.tsv").write_text(phrasings)
+        command += f" --phrasings {tmp_path}/phrasings.tsv"
+    assert main(command.split()) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert not (tmp_path / "taught").exists()
+
+
+@pytest.mark.slow
+def test_a_real_model(tmp_path):
+    """A directory of transformers, in minutes."""
+    folder = os.environ.get("KERAS_PKM_MODELS")
+    if not folder:
+        pytest.skip("KERAS_PKM_MODELS does not name a folder of real models")
+    model = pathlib.Path(folder) / "smollm2-135m"
+    (tmp_path / "facts.tsv").write_text("Alda Kolvig\tbirthplace\tLisbon\n")
+    flags = f"--model {model} --facts {tmp_path}/facts.tsv"
+    assert main(f"{flags} --out {tmp_path}/taught".split()) == 0
+    task = load(tmp_path / "taught")
+    task.compile(sampler="greedy")
+    text = "The birthplace of Alda Kolvig is"
+    assert "Lisbon" in task.generate(text, max_length=16)

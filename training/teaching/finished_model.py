@@ -1,0 +1,130 @@
+"""Teaches facts to a finished causal language model."""
+
+import itertools
+import pathlib
+
+import keras_hub
+
+from keras_pkm import models
+from keras_pkm.layers.fact_memory import FactMemory
+from keras_pkm.teaching import fact_prompts
+from keras_pkm.teaching.fact_teacher import FactTeacher
+from keras_pkm.teaching.memory_patch import MemoryPatch
+from training.corpora.corpus import open_corpus
+from training.facts.fact_file import read_fact_file
+from training.facts.phrasing_file import read_phrasing_file
+from training.loading.pretrained_model import is_causal_preset
+from training.loading.pretrained_model import saying_why
+from training.runs.files import check_unchanged
+from training.runs.files import read_json
+from training.runs.run_directory import MODELS
+from training.runs.run_directory import find_preset
+from training.runs.user_error import UserError
+from training.teaching.recipe import TeachingRecipe
+
+# What the settings of other ways of teaching are called.
+_OTHERS = ("text", "keep", "method", "group_size")
+_BACKGROUND_CHARACTERS = 200_000
+
+
+def is_finished(model: str) -> bool:
+    """Whether a model is a causal one without memory, or with one of facts."""
+    preset = find_preset(model, "--model", MODELS)
+    path = pathlib.Path(preset)
+    config = read_json(path / "config.json", default={})
+    if "model_type" in config:
+        classes = config.get("architectures") or ()
+        return any(name.endswith("ForCausalLM") for name in classes)
+    arguments = config.get("config", {})
+    memory = arguments.get("memory") or {}
+    has_other = bool(arguments.get("memory_layers")) and (
+        memory.get("class_name") != FactMemory.__name__
+    )
+    return is_causal_preset(preset) and not has_other
+
+
+def load_finished(model: str) -> keras_hub.models.CausalLM:
+    """Loads such a model."""
+    preset = find_preset(model, "--model", MODELS)
+    check_unchanged(pathlib.Path(preset), "--model")
+    with saying_why(model, "--model", "a causal language model"):
+        return keras_hub.models.CausalLM.from_preset(preset, dtype="float32")
+
+
+def teach_finished(
+    recipe: TeachingRecipe,
+) -> tuple[keras_hub.models.CausalLM, MemoryPatch, dict]:
+    """Returns the taught model, the patch, and figures of what it learned."""
+    for name in _OTHERS:
+        if getattr(recipe, name) is not None:
+            raise UserError(
+                f"--{name.replace('_', '-')} is for models with memories of "
+                f"another kind, and '{recipe.model}' is finished, and learns "
+                "--facts: leave it out"
+            )
+    # The file, with its lines, before minutes of work.
+    facts = [
+        fact_prompts.Fact(each.subject, each.relation, each.value)
+        for each in read_fact_file(_given(recipe))
+    ]
+    phrasings = {}
+    if recipe.phrasings is not None:
+        phrasings = read_phrasing_file(recipe.phrasings)
+    background = None
+    if recipe.background is not None:
+        corpus = open_corpus(recipe.background, recipe.data_dir)
+        corpus.check()
+        some = itertools.islice(corpus, 1000)
+        background = " ".join(some)[:_BACKGROUND_CHARACTERS]
+    task = load_finished(recipe.model)
+    try:
+        if not models.memories(task):
+            blocks = len(getattr(task.backbone, "transformer_layers", ()))
+            layer = recipe.memory_layer or max(1, round(7 / 8 * blocks))
+            memory = FactMemory(recipe.num_slots)
+            task = models.add_memory(task, (layer,), memory)
+        teacher = FactTeacher(
+            task,
+            phrasings,
+            background=background,
+            learning_rate=recipe.learning_rate or 0.3,
+            steps=recipe.steps or 20,
+            seed=recipe.seed,
+            verbose=True,
+        )
+        before = teacher.ask(facts)
+        unknown = teacher.teach(facts)
+    except ValueError as error:
+        raise UserError(f"--model '{recipe.model}': {error}") from error
+    after = teacher.ask(facts)
+    figures = {
+        "method": "facts",
+        "new": {
+            "facts": len(facts),
+            "known_before": float((before.answers == 1).mean()),
+            "known_after": float((after.answers == 1).mean()),
+            "unknown": [list(fact) for fact in unknown],
+        },
+    }
+    return task, teacher.make_patch(), figures
+
+
+def change_finished(
+    model: str, patch: MemoryPatch
+) -> keras_hub.models.CausalLM:
+    """Loads a model that a patch of facts is for."""
+    task = load_finished(model)
+    if models.memories(task) or len(patch.num_slots) != 1:
+        return task
+    # The plain model, which has the patch's memory once it is applied.
+    ((layer, num_slots),) = patch.num_slots.items()
+    return models.add_memory(task, (layer,), FactMemory(num_slots))
+
+
+def _given(recipe: TeachingRecipe) -> pathlib.Path:
+    if recipe.facts is None:
+        raise UserError(
+            f"--facts must be given for '{recipe.model}', which is a finished "
+            "model"
+        )
+    return recipe.facts
