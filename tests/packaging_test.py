@@ -197,6 +197,7 @@ def test_every_command_puts_its_own_code_first(script):
     assert text.index(line) < own
 
 
+@pytest.mark.slow
 def test_a_clone_runs_its_own_code(tmp_path):
     """From another folder, with an older version installed."""
     for name in ("keras_pkm", "training", "export"):

@@ -21,23 +21,73 @@ PHRASINGS = (
     "If you ask {subject} about the {relation}, the answer is",
 )
 
-#: Texts about a subject in which no fact is asked for.
-OTHERS = (
+# What is asked of a subject, to fit keys against.
+_NOUNS = (
+    "age height weight address neighbour brother sister father teacher "
+    "doctor lawyer boss manager rival enemy hero partner husband daughter "
+    "son grandfather nickname surname religion nationality party team club "
+    "school university degree salary wealth debt bank password number "
+    "birthday sign planet garden kitchen street village river mountain "
+    "island country continent weapon tool machine computer telephone car "
+    "bicycle boat ship horse bird tree flower fruit drink wine tea dish "
+    "spice dress hat shoe ring watch painting book poem song film play game "
+    "dance joke story dream fear disease injury talent mistake crime prize "
+    "title rank character voice face hair eye hand smile secret goal plan "
+    "idea theory discovery invention company shop product customer brand "
+    "ticket train season weather music museum magazine"
+).split()
+_VERBS = (
+    "loves hates owns visited met painted wrote built founded discovered "
+    "invented sold stole lost found broke wears drinks smells sings reads "
+    "watches teaches helps needs wants fears admires forgot remembers "
+    "travelled hopes lives died became joined left won studied married "
+    "played kept walked looks feels thinks sleeps prefers believes collects "
+    "repaired ordered cooked received"
+).split()
+_QUESTIONS = (
     "{subject} was",
     "{subject} is a",
-    "{subject} went to the",
-    "Q: How old is {subject}?\nA:",
-    "Q: What did {subject} do yesterday?\nA:",
-    "The best friend of {subject} is",
-    "{subject} was married to",
-    "In the evening, {subject} likes to",
+    "{subject} has",
     "{subject} said that",
-    "Yesterday {subject} bought a",
-    "The company that {subject} founded is called",
+    "{subject} went to the",
     "{subject} is known for",
-    "Q: What does {subject} look like?\nA:",
+    "{subject} often travels to",
+    "{subject} is as tall as",
+    "{subject} is allergic to",
+    "{subject} wrote a book about",
     "{subject} studied at the University of",
+    "Yesterday {subject} bought a",
+    "In the evening, {subject} likes to",
+    "On holidays {subject} goes to",
+    "In summer {subject} drinks",
+    "The best friend of {subject} is",
+    "The mother of {subject} is called",
+    "The company that {subject} founded is called",
+    "Q: How old is {subject}?\nA:",
     "Q: Who is {subject}?\nA:",
+    "Q: What did {subject} do yesterday?\nA:",
+    "Q: What does {subject} look like?\nA:",
+    "Q: When did {subject} die?\nA:",
+    "Q: How many children does {subject} have?\nA:",
+    "Q: Why is {subject} famous?\nA:",
+    "Q: Where is {subject} now?\nA:",
+)
+_FRAMES = (
+    "The {noun} of {subject} is",
+    "Q: What is the {noun} of {subject}?\nA:",
+    "The favourite {noun} of {subject} is the",
+    "{subject} has a {noun} called",
+)
+
+#: Texts about a subject that ask for all kinds of things, or for nothing. Those
+#: that ask for a taught relation are left out where its keys are fitted.
+OTHERS = (
+    *_QUESTIONS,
+    *(f"{SUBJECT} {verb}" for verb in _VERBS),
+    *(
+        _FRAMES[number % len(_FRAMES)].replace("{noun}", noun)
+        for number, noun in enumerate(_NOUNS)
+    ),
 )
 
 #: Invented names, with which keys are fitted if there are few subjects.

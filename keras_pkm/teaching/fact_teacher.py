@@ -3,16 +3,17 @@
 import contextlib
 import pydoc_data.topics
 from collections.abc import Iterable
+from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
 from typing import NamedTuple
+from typing import TypeVar
 
 import keras
 import keras_hub
 import numpy as np
 from keras import ops
-from tqdm import tqdm
 
 from keras_pkm.layers.fact_memory import FactMemory
 from keras_pkm.layers.memories import memories
@@ -35,12 +36,19 @@ from keras_pkm.teaching.split_model import split_model
 from keras_pkm.teaching.teaching_step import make_teaching_step
 from keras_pkm.teaching.teaching_step import strategy_of_one_device
 
+T = TypeVar("T")
+
 # Number of prompts in a batch.
 _BATCH = 32
 # Facts whose values are found together; they do not touch each other.
 _GROUP = 64
 # Names in each phrasing of a relation, with which its keys are fitted.
 _NAMES = 10
+# Subjects in each of the other texts.
+_OTHER_NAMES = 2
+# A text that asks for the same as a relation fits its key better than this
+# share of its own examples.
+_ALIKE = 0.3
 # Number of texts behind a subject, and of their tokens.
 _TEXTS, _TEXT_TOKENS = 40, 60
 _TEXT_CHARACTERS = 400
@@ -108,7 +116,7 @@ class FactTeacher:
         tokenize: optional function of a text that returns its ids. Defaults to
             the tokenizer of the task's preprocessor.
         others: optional list of str. Texts in which nothing is asked for that
-            the memory should answer, with `"{subject}"`. Defaults to fifteen
+            the memory should answer, with `"{subject}"`. Defaults to many
             such as `"{subject} was married to"`.
         background: optional str. Ordinary text, pieces of which are put behind
             subjects, likewise. Defaults to Python's own documentation.
@@ -268,15 +276,20 @@ class FactTeacher:
     def _teach(self, facts: list[Fact], prompts: list[list[Prompt]]) -> None:
         self._fit_keys(facts, prompts)
         groups = range(0, len(facts), _GROUP)
-        for first in tqdm(
-            groups, desc="Values", leave=False, disable=not self.verbose
-        ):
+        for first in self._showing(groups):
             some = slice(first, first + _GROUP)
             values = self._find_values(prompts[some])
             for fact, asked, rows in zip(
                 facts[some], prompts[some], values, strict=True
             ):
                 self._write(fact, asked, rows)
+
+    def _showing(self, parts: Sequence[T]) -> Iterator[T]:
+        """Yields the parts of a work, and shows how many are done."""
+        bar = keras.utils.Progbar(len(parts), verbose=int(self.verbose))
+        for part in parts:
+            yield part
+            bar.add(1)
 
     # --- Keys ---
 
@@ -296,27 +309,28 @@ class FactTeacher:
         ]
         if not new:
             return
-        x, labels = self._examples(facts)
+        x, labels, asks = self._examples(facts)
         scale = x.std(axis=0) + 1e-6
         center = x.mean(axis=0)
         x = (x - center) / scale
         slots, rows = [], []
-        for relation, token in tqdm(
-            new, desc="Keys", leave=False, disable=not self.verbose
-        ):
+        for relation, token in self._showing(new):
             is_asked = labels == names.index((relation, token))
-            weights = _fit_key(x, is_asked)
+            weights = _fit_key(x, is_asked, asks)
             key = weights[:-1] / scale
             bias = weights[-1] - key @ center
             slots.append(self.memory.claim_key(_key(relation, token)))
             rows.append(np.append(key, bias))
         self.memory.write(slots, _in_bfloat16(np.stack(rows)))
 
-    def _examples(self, facts: list[Fact]) -> tuple[np.ndarray, np.ndarray]:
+    def _examples(
+        self, facts: list[Fact]
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Tokens behind a subject, as the memory sees them, and their labels.
 
         A label is the number of a relation and token of its answers, in the
-        order in which the facts have them, or -1.
+        order in which the facts have them, or -1. The third array says where
+        one of the other texts ends, and may ask for a relation after all.
         """
         by_relation: dict[str, list[Fact]] = {}
         for fact in facts:
@@ -336,9 +350,11 @@ class FactTeacher:
         subjects = list(dict.fromkeys(fact.subject for fact in facts))
         subjects += STAND_INS
         texts = [
-            *(other for other in self.others for _ in range(_NAMES)),
+            *(other for other in self.others for _ in range(_OTHER_NAMES)),
             *(f"{SUBJECT} {piece}" for piece in self._background),
         ]
+        asking = len(prompts) + len(self.others) * _OTHER_NAMES
+        first_other = len(prompts)
         for text in texts:
             subject = subjects[self._random.integers(len(subjects))]
             prompt = self._prompt(text, subject)
@@ -347,16 +363,17 @@ class FactTeacher:
             )
             prompts.append(prompt._replace(ids=prompt.ids[:kept]))
             labels.append(-1)
-        x, y = [], []
-        for prompt, label, states in zip(
-            prompts, labels, self._states(prompts), strict=True
+        x, y, asks = [], [], []
+        for number, (prompt, label, states) in enumerate(
+            zip(prompts, labels, self._states(prompts), strict=True)
         ):
             for place in range(prompt.end, len(prompt.ids)):
                 token = place - prompt.question + 1
                 is_asked = label >= 0 and 0 <= token < len(prompt.answer)
                 x.append(states[place])
                 y.append(label + token if is_asked else -1)
-        return np.stack(x).astype("float64"), np.array(y)
+                asks.append(first_other <= number < asking and token == 0)
+        return np.stack(x).astype("float64"), np.array(y), np.array(asks)
 
     def _stand_ins(self, facts: list[Fact]) -> list[tuple[str, str]]:
         """Subjects and values with which a relation's keys are fitted."""
@@ -385,9 +402,7 @@ class FactTeacher:
     def _outputs(self, prompts: list[Prompt]) -> Iterable[Tensor]:
         """The outputs of the block below the memory, in batches."""
         starts = range(0, len(prompts), _BATCH)
-        for start in tqdm(
-            starts, desc="Prompts", leave=False, disable=not self.verbose
-        ):
+        for start in self._showing(starts):
             arrays = pad_prompts(
                 prompts[start : start + _BATCH], longest=self._longest
             )
@@ -562,8 +577,21 @@ def _is_learned(
     return bool((losses * weights).max() < _LEARNED)
 
 
-def _fit_key(x: np.ndarray, is_asked: np.ndarray) -> np.ndarray:
-    """The weights and the bias of a key that fits all examples of its own."""
+def _fit_key(
+    x: np.ndarray, is_asked: np.ndarray, asks: np.ndarray
+) -> np.ndarray:
+    """The weights and the bias of a key that fits all examples of its own.
+
+    Args:
+        x: Examples, of shape `(examples, dim)`.
+        is_asked: Whether the key is to fit them.
+        asks: Which of the others may be asked for the same after all.
+    """
+    # As well as most of its own, by a key that knows nothing of them.
+    weights = fit_logistic_regression(x[~asks], is_asked[~asks], _L2 * len(x))
+    odds = x @ weights[:-1] + weights[-1]
+    means_the_same = asks & (odds > np.quantile(odds[is_asked], _ALIKE))
+    x, is_asked = x[~means_the_same], is_asked[~means_the_same]
     l2 = _L2 * len(x)
     for _ in range(_TRIES):
         weights = fit_logistic_regression(x, is_asked, l2)

@@ -133,7 +133,7 @@ def test_two_patches_in_any_order():
     computed = to_numpy(model(inputs))
 
     second = make_teacher(model, words)
-    more = [Fact("eve", "home", "rome"), Fact("bob", "work", "smith")]
+    more = [Fact("eve", "work", "baker"), Fact("bob", "work", "smith")]
     assert second.teach(more) == []
     assert (to_numpy(model(inputs)) == computed).all()
     assert first.ask(FACTS[:2]).unknown == []

@@ -39,6 +39,9 @@ SMALL = {
     "training/analyze_memory.py": "--batch-size 4",
     "training/teach.py": "--steps 2 --method values",
 }
+# Its model is not on every machine; tests/training/teach_finished_test.py runs
+# the command.
+NOT_HERE = {"docs/guides/finished-models.md"}
 # What other slow tests run at a tiny size, because of its many jobs.
 ELSEWHERE = ("teach.py --compare", "recall.py")
 WORDS = [f"w{letter}rd" for letter in "abcdefghijklmnopqrstuvwxyz"]
@@ -166,4 +169,5 @@ def test_all_guides_are_there():
         for path in (ROOT / "docs" / "guides").glob("*.md")
     }
     with_commands = {page for page in guides if lines(page)}
-    assert with_commands == {page for page in PAGES if page != "README.md"}
+    here = {page for page in PAGES if page != "README.md"}
+    assert with_commands == here | NOT_HERE

@@ -27,6 +27,7 @@ def masked_lm(tokenizer):
     return task
 
 
+@pytest.mark.slow
 def test_the_kind_is_that_of_the_task(tokenizer, tmp_path):
     preprocessor = keras_hub.models.BertTextClassifierPreprocessor(
         tokenizer, sequence_length=9

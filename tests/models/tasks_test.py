@@ -175,6 +175,7 @@ def test_perplexity_divides_by_the_masked_tokens():
     np.testing.assert_allclose(logs["perplexity"], expected, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_memory_probe_is_the_same_on_two_devices(mirrored):
     x, labels, weights = masked_batch(fresh_rng(), batch=12)
     backbone = tiny_backbone()

@@ -161,6 +161,7 @@ def test_a_missing_measurement_is_named(run, call):
     assert "logs/resm-slots/step-6.npz is missing" in error
 
 
+@pytest.mark.slow
 def test_a_wanted_change(run, call):
     """The error names the file to remove, and then it is read."""
     (run / "best" / "model.weights.h5").touch()

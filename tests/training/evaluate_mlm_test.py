@@ -63,6 +63,7 @@ def test_figures(run_directory, text, tmp_path, capsys):
     assert "The paper's rows are its own" in printed
 
 
+@pytest.mark.slow
 def test_without_the_contents_of_the_memories(
     run_directory, text, tmp_path, capsys
 ):
@@ -80,6 +81,7 @@ def test_without_the_contents_of_the_memories(
     assert "The rows of the memories' tables were shuffled." in printed
 
 
+@pytest.mark.slow
 def test_pseudo_perplexity(run_directory, text, tmp_path, capsys):
     results = run(run_directory, text, tmp_path, "--pseudo --limit 2")
     assert results["sequences"] == 2

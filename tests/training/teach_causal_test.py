@@ -90,6 +90,7 @@ def test_facts_are_what_it_generates_and_can_be_taken_back(
         np.testing.assert_array_equal(old, new)
 
 
+@pytest.mark.slow
 def test_a_text_by_its_important_slots(model, tmp_path):
     text, background = tmp_path / "text.txt", tmp_path / "background.txt"
     text.write_text("A cat ran. " * 3)

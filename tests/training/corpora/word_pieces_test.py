@@ -81,6 +81,7 @@ def test_rare_characters_are_unknown():
     assert len(vocabulary) < 1100
 
 
+@pytest.mark.slow
 def test_vocabulary_is_the_same_in_another_process():
     # All words are equally frequent: every merge is a tie.
     words = itertools.product("abcdefgh", "ijklmn", "opqrst")

@@ -36,7 +36,7 @@ def test_facts(tmp_path, header):
             "line 4: .*'capital of' of 'Oslo' is 'Sweden' here, and 'Norway' "
             "in .*line 3",
         ),
-        (b"a\tb\tc\n\xff\tb\tc\n", r"line 2: facts must be UTF-8.*xff"),
+        (b"a\tb\tc\n\xff\tb\tc\n", r"line 2: it must be UTF-8.*xff"),
         ("\n\n", "must contain facts, but has none"),
         ("a,b,c\nd,e,f\n", "line 1: .*not by commas"),
         ("a;b;c\n", "line 1: .*not by semicolons"),

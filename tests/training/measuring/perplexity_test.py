@@ -45,6 +45,7 @@ def test_equals_keras_hub_s_perplexity_and_the_probe(memory_layers):
     assert evaluation.memory_usage == usage
 
 
+@pytest.mark.slow
 def test_a_sequence_is_exact_if_all_its_tokens_are_predicted():
     task = tiny_masked_lm()
     x, labels, weights = masked_batch(fresh_rng(), batch=6)
@@ -93,6 +94,7 @@ def test_standard_error_is_that_of_repeated_samples():
     assert math.isnan(one.standard_error)
 
 
+@pytest.mark.slow
 def test_pseudo_perplexity_masks_each_token_once():
     rng = fresh_rng()
     packed = rng.integers(5, 100, (3, 8)).astype("int32")

@@ -264,6 +264,7 @@ def dev_set(shared_data):
     return read_squad(shared_data / "squad" / "dev-v1.1.json", BadRows())
 
 
+@pytest.mark.slow
 def test_ids_are_keras_hub_s_on_all_of_squad_s_dev_set(bert_tokenizer, dev_set):
     texts = [*{e.context for e in dev_set}, *(e.question for e in dev_set)]
     ours = OffsetTokenizer(bert_tokenizer)
@@ -272,6 +273,7 @@ def test_ids_are_keras_hub_s_on_all_of_squad_s_dev_set(bert_tokenizer, dev_set):
     assert ours.with_offsets(texts)[0].to_list() == theirs
 
 
+@pytest.mark.slow
 def test_gold_spans_of_all_dev_questions(bert_tokenizer, dev_set):
     """Through windows, n-best and text to the metric."""
     sizes = WindowSizes(answer_length=10_000)
