@@ -10,6 +10,7 @@ from tests.training.tiny_run import build_tiny_run
 from tests.training.tiny_run import open_tiny_run
 
 
+@pytest.mark.slow
 def test_bfloat16(tiny_run, tmp_path):
     assert tiny_run.files.read_recipe()["precision"] == "mixed_bfloat16"
     check_that_preset_and_export_agree(tiny_run, tmp_path / "out")

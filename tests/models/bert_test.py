@@ -34,6 +34,7 @@ LARGE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "sizes, memory_layers, block, expected",
     [

@@ -89,6 +89,7 @@ def test_ids_are_those_of_keras_hub(number, texts):
 @example(["e\u0301e\u0301 The\u0327", "\x00a\x00 \ufeff", "ﬁ ½ ς … \ufffd"])
 @example(["the[MASK]fox [SEP] [mask]", "\ue000 the \ue004fox", "fox😀"])
 @example(["x" * 101, "é" * 100, "the\u00a0fox\u3000\u2028dog", "\u00ad"])
+@pytest.mark.slow
 def test_ids_are_those_of_transformers(number, texts):
     tokenizer, run = EXACT[number], EXACT_GRAPHS[number]
     ids, (_, starts, ends) = run(tf.constant(texts, "string"))

@@ -23,11 +23,13 @@ def run_without(package, script):
     )
 
 
+@pytest.mark.slow
 def test_teaching_needs_no_plots():
     done = run_without("matplotlib", "training/teach.py")
     assert done.returncode == 0 and "--facts" in done.stdout, done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("script", "package", "extras"),
     [

@@ -133,6 +133,7 @@ def test_glue(name, tmp_path):
         )
 
 
+@pytest.mark.slow
 def test_squad(tmp_path):
     context = "Ärger: Ann met Bob."
     rows = [

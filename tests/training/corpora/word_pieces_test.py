@@ -52,6 +52,7 @@ def test_missing_vocabulary(tmp_path):
         load_vocabulary(str(tmp_path / "none.txt"))
 
 
+@pytest.mark.slow
 def test_trained_vocabulary_tokenizes_its_corpus():
     corpus = open_corpus("python-docs")
     vocabulary = train_vocabulary(corpus, 3000, progress=False)

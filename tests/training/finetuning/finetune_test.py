@@ -14,6 +14,7 @@ MEMORY_FLAGS = (
 )
 
 
+@pytest.mark.slow
 def test_learns_and_reports(finetune, glue, tmp_path, capsys):
     results = finetune(glue, "resm", "--seeds 2 --epochs 25")
     accuracy = results["summary"]["dev accuracy"]

@@ -90,6 +90,7 @@ def test_offsets_and_ids(any_tokenizer):
         assert CONTEXT[start:end].lower() == plain.lower()
 
 
+@pytest.mark.slow
 def test_accents_do_not_shift_offsets(tokenizer):
     text = "Ein CAFÉ, cafe\u0301 — coffee"
     ids, offsets = encode(tokenizer, text)
