@@ -52,8 +52,8 @@ _ALIKE = 0.3
 # Number of texts behind a subject, and of their tokens.
 _TEXTS, _TEXT_TOKENS = 40, 60
 _TEXT_CHARACTERS = 400
-# Found with SmolLM2-135M: more of both answers more phrasings, and speaks up
-# more often where nothing was asked.
+# Chosen with SmolLM2-135M. With a higher value of either, a key knows more
+# phrasings, and takes more other tokens for a question.
 _L2, _ODDS = 0.005, 1.5
 # Penalties, each a tenth of the one before, until a key fits its examples.
 _TRIES = 4
@@ -115,9 +115,9 @@ class FactTeacher:
             is asked for by its name, as in "The {relation} of {subject} is".
         tokenize: optional function of a text that returns its ids. Defaults to
             the tokenizer of the task's preprocessor.
-        others: optional list of str. Texts in which nothing is asked for that
-            the memory should answer, with `"{subject}"`. Defaults to many
-            such as `"{subject} was married to"`.
+        others: optional list of str. Texts with `"{subject}"` that ask for
+            something else, or for nothing; keys learn not to fit them. Defaults
+            to some 200, such as `"{subject} went to the"`.
         background: optional str. Ordinary text, pieces of which are put behind
             subjects, likewise. Defaults to Python's own documentation.
         learning_rate: float. Learning rate of the values, with Adam. Defaults
@@ -309,7 +309,7 @@ class FactTeacher:
         ]
         if not new:
             return
-        x, labels, asks = self._examples(facts)
+        x, labels, asks = self._examples(facts, names)
         scale = x.std(axis=0) + 1e-6
         center = x.mean(axis=0)
         x = (x - center) / scale
@@ -324,29 +324,23 @@ class FactTeacher:
         self.memory.write(slots, _in_bfloat16(np.stack(rows)))
 
     def _examples(
-        self, facts: list[Fact]
+        self, facts: list[Fact], names: list[tuple[str, int]]
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Tokens behind a subject, as the memory sees them, and their labels.
 
-        A label is the number of a relation and token of its answers, in the
-        order in which the facts have them, or -1. The third array says where
-        one of the other texts ends, and may ask for a relation after all.
+        A label is the place among `names` of the relation and of the token of
+        its answer that is asked for, or -1. The third array says where one of
+        the other texts ends, and may ask for a relation after all.
         """
         by_relation: dict[str, list[Fact]] = {}
         for fact in facts:
             by_relation.setdefault(fact.relation, []).append(fact)
-        prompts, labels, first = [], [], 0
+        prompts, relations = [], []
         for relation, of_it in by_relation.items():
-            longest = 1
             for phrasing in phrasings_of(relation, self.phrasings):
                 for subject, value in self._stand_ins(of_it):
-                    prompt = self._prompt(phrasing, subject, value)
-                    prompts.append(prompt)
-                    labels.append(first)
-            for fact in of_it:
-                for asked in self._prompts([fact], self.phrasings)[0]:
-                    longest = max(longest, len(asked.answer))
-            first += longest
+                    prompts.append(self._prompt(phrasing, subject, value))
+                    relations.append(relation)
         subjects = list(dict.fromkeys(fact.subject for fact in facts))
         subjects += STAND_INS
         texts = [
@@ -362,16 +356,19 @@ class FactTeacher:
                 prompt.end + _TEXT_TOKENS, self._longest or len(prompt.ids)
             )
             prompts.append(prompt._replace(ids=prompt.ids[:kept]))
-            labels.append(-1)
+        asked_for = {name: number for number, name in enumerate(names)}
         x, y, asks = [], [], []
-        for number, (prompt, label, states) in enumerate(
-            zip(prompts, labels, self._states(prompts), strict=True)
+        for number, (prompt, states) in enumerate(
+            zip(prompts, self._states(prompts), strict=True)
         ):
+            relation = relations[number] if number < first_other else ""
             for place in range(prompt.end, len(prompt.ids)):
                 token = place - prompt.question + 1
-                is_asked = label >= 0 and 0 <= token < len(prompt.answer)
+                has_answer = token < len(prompt.answer)
                 x.append(states[place])
-                y.append(label + token if is_asked else -1)
+                y.append(
+                    asked_for.get((relation, token), -1) if has_answer else -1
+                )
                 asks.append(first_other <= number < asking and token == 0)
         return np.stack(x).astype("float64"), np.array(y), np.array(asks)
 
@@ -522,18 +519,13 @@ class FactTeacher:
             arrays = pad_prompts(
                 [prompt for _, prompt in part], longest=self._longest
             )
-            best = predict_tokens(self.task, arrays._asdict())
+            logits = self.task(arrays._asdict(), training=False)
+            best = ops.convert_to_numpy(ops.argmax(logits, axis=-1))
             for row, (number, prompt) in enumerate(part):
                 place = prompt.question - 1 + np.arange(len(prompt.answer))
                 right[number] += (best[row, place] == prompt.answer).all()
         counts = np.array([len(asked) for asked in prompts])
         return Known(facts, right / counts)
-
-
-def predict_tokens(task: keras.Model, inputs: dict[str, Any]) -> np.ndarray:
-    """Returns the likeliest next token at each place of a text."""
-    logits = task(inputs, training=False)
-    return ops.convert_to_numpy(ops.argmax(logits, axis=-1))
 
 
 def _value_model(

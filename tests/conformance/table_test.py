@@ -19,7 +19,7 @@ from tests.conformance.preprocessors_test import PREPROCESSORS
 
 #: Classes that no such test fits, and why.
 LAYERS_WITHOUT_TESTS = {
-    "FactMemory": "it needs token ids; the tables of models have it",
+    "FactMemory": "it needs token ids; tests/backends/fact_memory_test.py",
     "Memory": "the base of ProductKeyMemory, and of another kind in a test",
     "NGramMemory": "it needs token ids; the tables of models have it",
     "ValueTable": "its inputs are slots and weights; tests/layers",

@@ -83,6 +83,10 @@ def test_facts_are_generated_and_taken_back(model, files, capsys):
         text = f"{subject} lives in"
         assert task.generate(text, max_length=20).startswith(f"{text} {value}")
 
+    flags = f"--model {taught} --facts {files}/facts.tsv --num-slots 9"
+    assert main(f"{flags} --out {files}/more".split()) == 2
+    assert "has its memory of facts" in capsys.readouterr().err
+
     patch = RunDirectory(taught).patch
     flags = f"--model {taught} --revert {patch} --out {back}"
     assert main(flags.split()) == 0
@@ -106,7 +110,7 @@ def test_facts_are_generated_and_taken_back(model, files, capsys):
         ("a\tb\tc\na\tb\td\n", "", "", "facts.tsv, line 2"),
         ("a\tb\tc\n", "b\n", "", "phrasings.tsv, line 1: a line must have two"),
         ("a\tb\tc\n", "\nb\tof it\n", "", "phrasings.tsv, line 2: a phrasing"),
-        ("a\tb\tc\n", "", "--keep x.txt", "--keep is for models with memories"),
+        ("a\tb\tc\n", "", "--keep x.txt", "--keep is for other models"),
         ("a\tb\tc\n", "", "--memory-layer 9", "memory_layers"),
         ("a\tb\tc\n", "", "--num-slots 64", "num_slots"),
     ],

@@ -2,6 +2,7 @@
 
 import itertools
 import pathlib
+from collections.abc import Iterable
 
 import keras_hub
 
@@ -22,8 +23,11 @@ from training.runs.run_directory import find_preset
 from training.runs.user_error import UserError
 from training.teaching.recipe import TeachingRecipe
 
-# What the settings of other ways of teaching are called.
-_OTHERS = ("text", "keep", "method", "group_size")
+# Flags that only other ways of teaching have.
+_OTHERS = ("text", "keep", "group_size", "sequence_length")
+#: Flags of the memory that a finished model gets.
+OF_NEW_MEMORY = ("memory_layer", "num_slots")
+_NUM_SLOTS = 16_384
 _BACKGROUND_CHARACTERS = 200_000
 
 
@@ -55,13 +59,7 @@ def teach_finished(
     recipe: TeachingRecipe,
 ) -> tuple[keras_hub.models.CausalLM, MemoryPatch, dict]:
     """Returns the taught model, the patch, and figures of what it learned."""
-    for name in _OTHERS:
-        if getattr(recipe, name) is not None:
-            raise UserError(
-                f"--{name.replace('_', '-')} is for models with memories of "
-                f"another kind, and '{recipe.model}' is finished, and learns "
-                "--facts: leave it out"
-            )
+    check_unused(recipe, _OTHERS, "is finished, and learns --facts")
     # The file, with its lines, before minutes of work.
     facts = [
         fact_prompts.Fact(each.subject, each.relation, each.value)
@@ -81,8 +79,10 @@ def teach_finished(
         if not models.memories(task):
             blocks = len(getattr(task.backbone, "transformer_layers", ()))
             layer = recipe.memory_layer or max(1, round(7 / 8 * blocks))
-            memory = FactMemory(recipe.num_slots)
+            memory = FactMemory(recipe.num_slots or _NUM_SLOTS)
             task = models.add_memory(task, (layer,), memory)
+        else:
+            check_unused(recipe, OF_NEW_MEMORY, "has its memory of facts")
         teacher = FactTeacher(
             task,
             phrasings,
@@ -107,6 +107,18 @@ def teach_finished(
         },
     }
     return task, teacher.make_patch(), figures
+
+
+def check_unused(
+    recipe: TeachingRecipe, names: Iterable[str], reason: str
+) -> None:
+    """Checks that flags are not given which would do nothing."""
+    for name in names:
+        if getattr(recipe, name) is not None:
+            raise UserError(
+                f"--{name.replace('_', '-')} is for other models: "
+                f"'{recipe.model}' {reason}. Leave it out"
+            )
 
 
 def change_finished(

@@ -89,8 +89,8 @@ class TeachingRecipe(Text):
     # The block behind which a finished model gets its memory. Default: seven
     # eighths of the way up.
     memory_layer: Count | None = None
-    # Number of rows of that memory.
-    num_slots: Count = 16_384
+    # Number of rows of that memory. Default: 16,384.
+    num_slots: Count | None = None
     # Update rule of the memory values: Adam, or plain gradient descent (sgd).
     rule: Rule = "adam"
     # Learning rate. Default: depends on --method and --rule.

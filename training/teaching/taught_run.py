@@ -20,7 +20,9 @@ from training.runs.run_directory import RunDirectory
 from training.runs.user_error import UserError
 from training.teaching.background import choose_method
 from training.teaching.background import find_importance
+from training.teaching.finished_model import OF_NEW_MEMORY
 from training.teaching.finished_model import change_finished
+from training.teaching.finished_model import check_unused
 from training.teaching.finished_model import is_finished
 from training.teaching.finished_model import teach_finished
 from training.teaching.material import open_material
@@ -54,11 +56,11 @@ def make_taught_run(recipe: TeachingRecipe) -> str:
         and not (recipe.apply or recipe.revert)
     ):
         return _write(recipe, TaughtModel(*teach_finished(recipe)))
-    if recipe.phrasings is not None:
-        raise UserError(
-            f"--phrasings is for finished causal models, and '{recipe.model}' "
-            "is none: leave it out, or pass another --model"
-        )
+    check_unused(
+        recipe,
+        ("phrasings", *OF_NEW_MEMORY),
+        "gets no new facts as a finished model does",
+    )
     if finished and recipe.method is None:
         return _write(recipe, _change(recipe, None))
     task, family, tokenizer = load_language_model(recipe.model)
