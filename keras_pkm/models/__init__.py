@@ -7,6 +7,7 @@ memories are attributes of this package, too: `MemoryBertBackbone`,
 
 from typing import Any
 
+import keras_pkm.models.llama3_tokenizer  # registers it  # noqa: F401
 from keras_pkm.converters.memory_state_dicts import memories_from_state_dict
 from keras_pkm.layers.memories import memories
 from keras_pkm.layers.memories import tables

@@ -8,6 +8,7 @@ import keras_hub
 
 from keras_pkm import models
 from keras_pkm.layers.fact_memory import FactMemory
+from keras_pkm.models.llama3_tokenizer import WholeLlama3Tokenizer
 from keras_pkm.teaching import fact_prompts
 from keras_pkm.teaching.fact_teacher import FactTeacher
 from keras_pkm.teaching.memory_patch import MemoryPatch
@@ -52,7 +53,12 @@ def load_finished(model: str) -> keras_hub.models.CausalLM:
     preset = find_preset(model, "--model", MODELS)
     check_unchanged(pathlib.Path(preset), "--model")
     with saying_why(model, "--model", "a causal language model"):
-        return keras_hub.models.CausalLM.from_preset(preset, dtype="float32")
+        task = keras_hub.models.CausalLM.from_preset(preset, dtype="float32")
+        tokenizer = getattr(task.preprocessor, "tokenizer", None)
+        # Otherwise the taught model could not be loaded again.
+        if type(tokenizer) is keras_hub.tokenizers.Llama3Tokenizer:
+            task.preprocessor.tokenizer = WholeLlama3Tokenizer.of(tokenizer)
+        return task
 
 
 def teach_finished(
