@@ -1,5 +1,6 @@
 """Any backbone of KerasHub, some of whose blocks have a memory."""
 
+import inspect
 import json
 import pathlib
 from collections.abc import Iterable
@@ -303,7 +304,11 @@ class MemoryBackbone(keras_hub.models.Backbone):
         plain = keras.saving.serialize_keras_object(self.plain_backbone)
         # With the policies of quantized layers of memories: KerasHub leaves
         # our own out where it loads a preset.
-        plain["config"] = {**plain["config"], "dtype": config["dtype"]}
+        plain["config"] = {
+            **_left_out(self.plain_backbone, plain["config"]),
+            **plain["config"],
+            "dtype": config["dtype"],
+        }
         return {
             **config,
             "backbone": plain,
@@ -325,6 +330,23 @@ class MemoryBackbone(keras_hub.models.Backbone):
             plain = {**plain, "config": {**plain["config"], "dtype": dtype}}
         config["backbone"] = keras.saving.deserialize_keras_object(plain)
         return cls(**config)
+
+
+def _left_out(
+    backbone: keras_hub.models.Backbone, config: dict[str, Any]
+) -> dict[str, Any]:
+    """The arguments of a backbone that its class leaves out of its config.
+
+    Llama's is `tie_word_embeddings`, and Qwen MoE's the coefficient of its
+    router's loss.
+    """
+    arguments = inspect.signature(type(backbone)).parameters
+    missing = [
+        name
+        for name in arguments
+        if name not in config and hasattr(backbone, name)
+    ]
+    return {name: getattr(backbone, name) for name in missing}
 
 
 def _check_dtype(
