@@ -16,10 +16,13 @@ from typing import Literal
 import tyro
 
 from training.commands.command_line import print_errors
+from training.studies.edits.study import EditsStudy
 from training.studies.forgetting.study import ForgettingStudy
 from training.studies.recall.study import RecallStudy
 
-STUDIES = {each.name: each for each in (ForgettingStudy, RecallStudy)}
+STUDIES = {
+    each.name: each for each in (EditsStudy, ForgettingStudy, RecallStudy)
+}
 
 
 def main(args: list[str] | None = None) -> int:
@@ -28,7 +31,7 @@ def main(args: list[str] | None = None) -> int:
 
 
 def do_job(
-    out: pathlib.Path, study: Literal["forgetting", "recall"], job: str
+    out: pathlib.Path, study: Literal["edits", "forgetting", "recall"], job: str
 ) -> None:
     """Runs one job of a comparison, which starts this command for it.
 

@@ -4,7 +4,8 @@
     python training/teach.py --model runs/books --facts facts.tsv --out taught
 
 writes the facts into the model's memory. `--compare` measures what models learn
-and forget with several teaching methods.
+and forget with several teaching methods, and `--compare-edits` compares ways to
+teach facts to a finished language model.
 """
 
 import pathlib
@@ -17,6 +18,8 @@ if __name__ == "__main__":
     import training.commands.missing_extra  # noqa: F401
     import training.commands.quiet  # noqa: F401
 
+from typing import TYPE_CHECKING
+
 import tyro
 
 from training.commands.command_line import command_of
@@ -24,25 +27,38 @@ from training.commands.command_line import print_errors
 from training.commands.command_line import run_until_stopped
 from training.reports.markdown import print_markdown
 from training.runs.run_directory import RunDirectory
+from training.studies.edits.recipe import EditsRecipe
 from training.studies.forgetting.recipe import ForgettingRecipe
 from training.teaching.recipe import TeachingRecipe
 from training.teaching.taught_run import make_taught_run
 
-_COMPARE = "--compare"
+if TYPE_CHECKING:
+    from training.studies.study import Study
+
+_COMPARE, _COMPARE_EDITS = "--compare", "--compare-edits"
 
 
 def main(args: list[str] | None = None) -> int:
     """Runs the command and returns its exit code."""
     args = sys.argv[1:] if args is None else args
-    if _COMPARE not in args:
+    comparison = {_COMPARE, _COMPARE_EDITS} & set(args)
+    if not comparison:
         recipe = tyro.cli(TeachingRecipe, args=args)
         return print_errors(lambda: _teach(recipe))
-    rest = [arg for arg in args if arg != _COMPARE]
-    comparison = tyro.cli(ForgettingRecipe, args=rest)
-    # Draws pictures, with the extra `plots`, which teaching does not need.
-    from training.studies.forgetting.study import ForgettingStudy
+    rest = [arg for arg in args if arg not in comparison]
+    study: "Study"
+    # Studies draw pictures, with the extra `plots`, which teaching does not
+    # need.
+    if _COMPARE_EDITS in comparison:
+        edits = tyro.cli(EditsRecipe, args=rest)
+        from training.studies.edits.study import EditsStudy
 
-    study = ForgettingStudy(comparison)
+        study = EditsStudy(edits)
+    else:
+        forgetting = tyro.cli(ForgettingRecipe, args=rest)
+        from training.studies.forgetting.study import ForgettingStudy
+
+        study = ForgettingStudy(forgetting)
     again = command_of("training/teach.py", args)
     return run_until_stopped(
         lambda signals: study.run(), f"\nTo resume: {again}"

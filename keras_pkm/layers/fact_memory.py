@@ -20,7 +20,7 @@ from keras_pkm.ops.tensors import MemoryAccess
 from keras_pkm.ops.tensors import Tensor
 
 _SLOT_SEED, _OWNER_SEED = 0, 0x7F4A7C15
-_LONGEST = 9
+_LONGEST = 16
 
 
 @keras.saving.register_keras_serializable("keras_pkm")
@@ -52,7 +52,7 @@ class FactMemory(Memory):
         num_keys: int. The rows that are keys, at most 256. A relation needs as
             many as its longest value has tokens. Defaults to `64`.
         orders: tuple of int. The numbers of tokens that a subject may have.
-            Defaults to 1 to 9.
+            Defaults to 1 to 16.
         window: int. For how many tokens a text is about a subject, from the
             last token of the subject on. Defaults to `128`.
         reach: int. The number of neighbouring slots in which the rows of a

@@ -155,6 +155,7 @@ class Backend(Protocol):
         step: Callable[..., list[Tensor]],
         variables: Sequence[keras.Variable],
         strategy: Any,
+        inputs: Any = None,
     ) -> Callable[..., list[Tensor]]:
         """Returns a faster function; tensors that it returns are summed.
 
@@ -163,6 +164,8 @@ class Backend(Protocol):
                 which are summed over replicas.
             variables: All variables that it reads or changes.
             strategy: The strategy on whose replicas it runs.
+            inputs: The symbolic tensors of the only argument, whose dimensions
+                may then vary without tracing it anew, where the backend can.
         """
 
     def gradients(

@@ -4,10 +4,13 @@ from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
+from typing import Any
 from typing import NamedTuple
 from typing import TypeAlias
 
+import keras_hub
 import numpy as np
+from keras import ops
 
 #: Where the subject stands in a phrasing.
 SUBJECT = "{subject}"
@@ -241,6 +244,37 @@ def check_facts(facts: Iterable[Fact]) -> list[Fact]:
     return list(dict.fromkeys(checked))
 
 
+def tokenizer_of(
+    task: keras_hub.models.CausalLM, tokenize: Tokenize | None = None
+) -> tuple[Tokenize, list[int]]:
+    """Returns a function from text to ids, and the ids before each text.
+
+    Args:
+        task: A causal language model.
+        tokenize: The function, if it is not the task's own.
+
+    Raises:
+        ValueError: there is none.
+    """
+    if tokenize is not None:
+        return tokenize, []
+    preprocessor: Any = getattr(task, "preprocessor", None)
+    tokenizer = getattr(preprocessor, "tokenizer", None)
+    if tokenizer is None:
+        raise ValueError(
+            "`tokenize` must be given for a task without a tokenizer. "
+            f"Received: None, and a `{type(task).__name__}`."
+        )
+    first = []
+    if preprocessor.add_start_token and tokenizer.start_token_id is not None:
+        first = [int(tokenizer.start_token_id)]
+
+    def ids(text: str) -> list[int]:
+        return np.asarray(ops.convert_to_numpy(tokenizer(text))).tolist()
+
+    return ids, first
+
+
 class PromptArrays(NamedTuple):
     """Prompts as arrays, padded to one length.
 
@@ -276,3 +310,27 @@ def pad_prompts(
         ids[row, : len(each.ids)] = each.ids
         mask[row, : len(each.ids)] = 1
     return PromptArrays(ids, mask)
+
+
+def answers_of(
+    prompts: Sequence[Prompt], length: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Returns where prompts are answered, the answers' ids, and weights.
+
+    Args:
+        prompts: The prompts.
+        length: The number of tokens of the longest answer.
+
+    Returns:
+        Three arrays of shape `(prompts, length)`: the place whose output is to
+        be the id, the id, and 1; all are 0 behind the end of an answer.
+    """
+    shape = (len(prompts), length)
+    places, labels = np.zeros(shape, "int32"), np.zeros(shape, "int32")
+    weights = np.zeros(shape, "float32")
+    for number, prompt in enumerate(prompts):
+        count = len(prompt.answer)
+        places[number, :count] = prompt.question - 1 + np.arange(count)
+        labels[number, :count] = prompt.answer
+        weights[number, :count] = 1
+    return places, labels, weights

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import keras
 import keras_hub
+from keras import ops
 
 from keras_pkm.layers.memories import memories
 from keras_pkm.layers.memory_block import MemoryBlock
@@ -63,6 +64,25 @@ def split_model(task: keras_hub.models.CausalLM) -> SplitModel:
         keras.Model([output, inputs["padding_mask"]], outputs),
         keras.Model(hidden, logits),
     )
+
+
+def answer_model(task: keras_hub.models.CausalLM) -> keras.Model:
+    """Returns a model of logits at some places of a text alone.
+
+    Args:
+        task: A causal language model.
+
+    Returns:
+        A model of the task's inputs and of `places`, of shape `(batch, n)`. Its
+        outputs have the shape `(batch, n, vocabulary_size)`.
+    """
+    _, logits, hidden = _walk(task, task.backbone)
+    head = keras.Model(hidden, logits)
+    places = keras.Input((None,), dtype="int32", name="places")
+    picked = ops.take_along_axis(
+        task.backbone.output, places[..., None], axis=1
+    )
+    return keras.Model({**task.backbone.input, "places": places}, head(picked))
 
 
 def _walk(model: keras.Model, layer: keras.layers.Layer) -> tuple[Any, ...]:

@@ -28,6 +28,7 @@ Count = Annotated[int, Field(ge=1, le=_LARGEST_INT)]
 Length = Annotated[int, Field(ge=8, le=_LARGEST_INT)]
 # The range of numpy's seeds, and so of `keras.utils.set_random_seed`.
 Seed = Annotated[int, Field(ge=0, lt=2**32)]
+Real = Annotated[float, Field(gt=-1e38, **_FINITE)]
 NotNegative = Annotated[float, Field(ge=0, **_FINITE)]
 Positive = Annotated[float, Field(gt=0, **_FINITE)]
 # From 0, without 1.

@@ -1,5 +1,6 @@
 """Teaches facts to a finished causal language model."""
 
+import dataclasses
 import itertools
 import pathlib
 from collections.abc import Iterable
@@ -25,9 +26,13 @@ from training.runs.user_error import UserError
 from training.teaching.recipe import TeachingRecipe
 
 # Flags that only other ways of teaching have.
-_OTHERS = ("text", "keep", "group_size", "sequence_length")
+_OTHERS = (
+    *("text", "keep", "group_size", "sequence_length", "batch_size"),
+    *("rule", "slots", "template", "fall"),
+)
 #: Flags of the memory that a finished model gets.
 OF_NEW_MEMORY = ("memory_layer", "num_slots")
+OF_KEYS = ("phrasings", "odds")
 _NUM_SLOTS = 16_384
 _BACKGROUND_CHARACTERS = 200_000
 
@@ -95,6 +100,7 @@ def teach_finished(
             background=background,
             learning_rate=recipe.learning_rate or 0.3,
             steps=recipe.steps or 20,
+            odds=1.0 if recipe.odds is None else recipe.odds,
             seed=recipe.seed,
             verbose=True,
         )
@@ -119,8 +125,9 @@ def check_unused(
     recipe: TeachingRecipe, names: Iterable[str], reason: str
 ) -> None:
     """Checks that flags are not given which would do nothing."""
+    defaults = {each.name: each.default for each in dataclasses.fields(recipe)}
     for name in names:
-        if getattr(recipe, name) is not None:
+        if getattr(recipe, name) != defaults[name]:
             raise UserError(
                 f"--{name.replace('_', '-')} is for other models: "
                 f"'{recipe.model}' {reason}. Leave it out"

@@ -8,6 +8,7 @@ import pathlib
 from training.commands.fields import Count
 from training.commands.fields import Length
 from training.commands.fields import Positive
+from training.commands.fields import Real
 from training.commands.fields import Seed
 from training.commands.fields import Share
 from training.commands.fields import check_fields
@@ -46,7 +47,9 @@ class TeachingRecipe(Text):
     a memory of facts: --facts, asked for with --phrasings. Where none of their
     subjects stands, it remains as it was, bit for bit.
 
-    --compare measures what all methods learn and forget; see --compare --help.
+    --compare measures what all methods learn and forget, and --compare-edits
+    what changes in a finished model; see --compare --help and
+    --compare-edits --help.
     --verbose also shows the messages of TensorFlow.
     """
 
@@ -91,6 +94,10 @@ class TeachingRecipe(Text):
     memory_layer: Count | None = None
     # Number of rows of that memory. Default: 16,384.
     num_slots: Count | None = None
+    # How readily such a model takes a text for a question about a fact. With 3,
+    # it knows more phrasings, and takes more other questions for one. Default:
+    # 1.
+    odds: Real | None = None
     # Update rule of the memory values: Adam, or plain gradient descent (sgd).
     rule: Rule = "adam"
     # Learning rate. Default: depends on --method and --rule.

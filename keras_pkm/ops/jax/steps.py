@@ -12,6 +12,7 @@ def compiled(
     step: Callable[..., list[jax.Array]],
     variables: Sequence[keras.Variable],
     strategy: Any,
+    inputs: Any = None,
 ) -> Callable[..., list[jax.Array]]:
     """Returns a compiled function that works on variables as they are.
 
@@ -19,6 +20,7 @@ def compiled(
         step: A function of nested tensors that returns a list of tensors.
         variables: All variables that it reads or changes.
         strategy: Not needed here.
+        inputs: Not needed here.
     """
 
     @jax.jit

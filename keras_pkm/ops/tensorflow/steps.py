@@ -15,6 +15,7 @@ def compiled(
     step: Callable[..., list[tf.Tensor]],
     variables: Sequence[keras.Variable],
     strategy: tf.distribute.Strategy,
+    inputs: Any = None,
 ) -> Callable[..., list[tf.Tensor]]:
     """Returns a graph of a step, whose results are summed over replicas.
 
@@ -22,9 +23,17 @@ def compiled(
         step: A function of nested tensors that returns a list of tensors.
         variables: Not needed here.
         strategy: The strategy on whose replicas it runs.
+        inputs: See `keras_pkm.ops.backend.Backend.compiled`.
     """
+    signature = None
+    if inputs is not None:
+        signature = [
+            keras.tree.map_structure(
+                lambda each: tf.TensorSpec(each.shape, each.dtype), inputs
+            )
+        ]
 
-    @tf.function(reduce_retracing=True)
+    @tf.function(reduce_retracing=True, input_signature=signature)
     def run(*arguments: Any) -> list[tf.Tensor]:
         results = strategy.run(step, arguments)
         return strategy.reduce("sum", results, axis=None)

@@ -12,6 +12,7 @@ def compiled(
     step: Callable[..., list[torch.Tensor]],
     variables: Sequence[keras.Variable],
     strategy: Any,
+    inputs: Any = None,
 ) -> Callable[..., list[torch.Tensor]]:
     """Returns a step that keeps nothing for gradients, but for its own.
 

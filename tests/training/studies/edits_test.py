@@ -1,0 +1,156 @@
+"""Ways to teach a finished model, compared on a tiny one."""
+
+import json
+import pathlib
+import tomllib
+
+import keras
+import keras_hub
+import pytest
+
+from keras_pkm.files.presets import save_preset
+from training.corpora.byte_pairs import train_byte_pairs
+from training.studies.edits.material import make_material
+from training.studies.edits.recipe import EditsRecipe
+from training.studies.edits.report import best_of
+from training.studies.edits.study import try_way
+from training.studies.edits.ways import WAYS
+from training.teach import main
+
+ROOT = pathlib.Path(__file__).parents[3]
+MATERIAL = ROOT / "training" / "studies" / "edits" / "material.toml"
+FLAGS = "--facts 2 --relations 2 --passes 2 --quick"
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    """The preset of a plain model."""
+    kind = keras_hub.models.GPT2Tokenizer
+    # Subjects must have no more tokens than memories have orders.
+    stored = tomllib.loads(MATERIAL.read_text())
+    names = " ".join(stored["first_names"] + stored["last_names"])
+    tokenizer = train_byte_pairs([names] * 3, 600, kind, progress=False)
+    keras.utils.set_random_seed(0)
+    plain = keras_hub.models.GPT2Backbone(
+        vocabulary_size=tokenizer.vocabulary_size(),
+        num_layers=3,
+        num_heads=2,
+        hidden_dim=32,
+        intermediate_dim=32,
+        dropout=0.0,
+        max_sequence_length=1024,
+    )
+    path = tmp_path_factory.mktemp("presets") / "plain"
+    preprocessor = keras_hub.models.GPT2CausalLMPreprocessor(
+        tokenizer, sequence_length=24
+    )
+    save_preset(keras_hub.models.GPT2CausalLM(plain), preprocessor, path)
+    return str(path)
+
+
+def recipe_for(model, tmp_path, **others):
+    sizes = {"facts": 4, "relations": 2, "passes": 2, "groups": 2}
+    return EditsRecipe(model=model, out=tmp_path, **{**sizes, **others})
+
+
+@pytest.mark.parametrize(
+    "way",
+    [
+        each
+        if each == "prompt-all"
+        else pytest.param(each, marks=pytest.mark.slow)
+        for each in WAYS
+    ],
+)
+def test_a_way(way, model, tmp_path):
+    recipe = recipe_for(model, tmp_path)
+    rate = WAYS[way].rates(recipe)[0]
+    found = try_way(recipe, way, rate, seed=0)
+    assert len(found["steps"]) == len(found["each group then"]) == 2
+    for kind in ("near", "far", "known"):
+        same = found["same"][kind]
+        if way in ("facts", "ngram", "ngram-three", "prompt-all"):
+            assert same == {"same": 1, "bits": 1}
+        elif way not in ("prompt-one", "product-keys-slots"):
+            assert same["bits"] < 1
+    text = found["text"]
+    is_untouched = text["perplexity_after"] == text["perplexity_before"]
+    assert is_untouched == (text["divergence"] == 0)
+    if way == "facts":
+        assert found["taught"] > found["untaught"]["taught"]
+    assert (found["bytes"] > 0) == (not way.startswith("prompt"))
+
+
+@pytest.mark.slow
+def test_the_command(model, tmp_path, capsys):
+    out = tmp_path / "edits"
+    flags = f"--compare-edits --model {model} --out {out} {FLAGS}"
+    flags += " --ways prompt-one facts --odds 1 3"
+    assert main(flags.split()) == 0
+    found = json.loads((out / "report.json").read_text())
+    assert [*found["ways"]] == ["prompt-one", "facts"]
+    assert "memory of facts" in capsys.readouterr().out
+    again = flags.replace("--passes 2", "--passes 3")
+    assert main(again.split()) == 2
+    assert "passes" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ("--facts-per-subject 3 --relations 2", "at most --relations, 2"),
+        ("--facts 3 --groups 4", "at most --facts, 3"),
+        ("--relations 11", "--relations must be"),
+        ("--text /nowhere.txt", "nowhere.txt"),
+    ],
+)
+def test_mistakes(flags, message, model, tmp_path, capsys):
+    out = tmp_path / "edits"
+    command = f"--compare-edits --model {model} --out {out} {flags}"
+    assert main(command.split()) == 2
+    assert message in capsys.readouterr().err
+    assert not (out / "trials").exists()
+
+
+def test_the_material(tmp_path):
+    recipe = recipe_for("m", tmp_path, facts=60, relations=5)
+    for each in (1, 3):
+        recipe = recipe_for(
+            "m", tmp_path, facts=60, relations=5, facts_per_subject=each
+        )
+        material = make_material(recipe, 0)
+        facts = material.facts
+        assert len(facts) == len({fact[:2] for fact in facts}) == 60
+        subjects = {fact.subject for fact in facts}
+        assert len(subjects) == 60 // each
+        assert len({fact.relation for fact in facts}) == 5
+        parts = {part for subject in subjects for part in subject.split()}
+        for question in material.same["near"]:
+            assert question.subject not in subjects
+            assert parts & set(question.subject.split())
+        for question in material.same["far"]:
+            assert not parts & set(question.subject.split())
+        asked = {
+            (fact.subject, text)
+            for fact in facts
+            for text in material.asked[fact.relation]
+        }
+        for text, subject in material.same["other"]:
+            assert subject in subjects
+            assert (subject, text) not in asked
+        taught = sum(material.taught.values(), [])
+        assert not set(taught) & set(sum(material.asked.values(), []))
+    assert make_material(recipe, 0) == material
+    assert make_material(recipe, 1).facts != facts
+
+
+def test_the_best_rate_teaches_all():
+    def tried(known, paraphrase, near):
+        same = {"near": {"same": near}}
+        return {
+            "seeds": [{"known": known, "paraphrase": paraphrase, "same": same}]
+        }
+
+    assert best_of([tried(1, 0.5, 0.5), tried(0.9, 1, 1)]) == 0
+    assert best_of([tried(1, 0.5, 0.5), tried(1, 0.9, 0.3)]) == 1
+    assert best_of([tried(0.2, 0.5, 0.5), tried(0.9, 1, 1)]) == 1

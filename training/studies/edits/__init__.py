@@ -1,0 +1,1 @@
+"""Compares ways to teach facts to a finished language model."""

@@ -1,0 +1,121 @@
+"""The settings of a comparison of ways to teach a finished model.
+
+The command line has one flag for each field; the comment above is its help.
+"""
+
+from typing import Annotated
+from typing import Literal
+
+from pydantic import Field
+
+from training.commands.fields import DISTINCT
+from training.commands.fields import Count
+from training.commands.fields import NotNegatives
+from training.commands.fields import Positives
+from training.commands.fields import Whole
+from training.commands.fields import check_fields
+from training.commands.recipe_groups import Comparison
+from training.commands.recipe_groups import recipe
+from training.runs.user_error import UserError
+
+WayName = Literal[
+    "prompt-one",
+    "prompt-all",
+    "facts",
+    "ngram",
+    "ngram-three",
+    "product-keys",
+    "product-keys-slots",
+    "lora-8",
+    "lora-64",
+    "all",
+    "replay",
+]
+#: Number of relations of which there are invented facts.
+NUM_RELATIONS = 10
+
+
+@recipe
+class EditsRecipe(Comparison):
+    """Compare ways to teach facts to a finished language model.
+
+    $ python training/teach.py --compare-edits --model SmolLM2-135M --out edits
+    $ python training/teach.py --compare-edits --model M --out quick --quick
+
+    Invented facts about invented people are taught in five phrasings, by each
+    way with several learning rates, until all are known. Then others are asked,
+    and all that must remain as it was: other names, other questions about the
+    same people, what the model knew, and text. If the command is repeated, it
+    skips the jobs that are finished.
+
+    --verbose also shows the messages of TensorFlow.
+    """
+
+    # The model: a directory of transformers, a preset, or a run.
+    model: str
+    # The ways to compare: the model with a subject's facts in its prompt, in
+    # one phrasing (prompt-one) or in all (prompt-all); a memory of facts
+    # (facts); one row a subject behind a low block (ngram) or behind three
+    # (ngram-three); product keys, of which all values that are read may change
+    # (product-keys), or the important slots (product-keys-slots); LoRA; all
+    # weights (all); and all weights with text in each batch (replay).
+    ways: Annotated[tuple[WayName, ...], DISTINCT] = (
+        *("prompt-one", "prompt-all", "facts", "ngram", "ngram-three"),
+        *("product-keys", "product-keys-slots"),
+        *("lora-8", "lora-64", "all", "replay"),
+    )
+    # Compare in minutes: ten facts and one rate a way.
+    quick: bool = False
+
+    # --- Facts ---
+
+    # Number of facts.
+    facts: Count = 50
+    # Number of facts of each subject.
+    facts_per_subject: Annotated[Count, Field(le=NUM_RELATIONS)] = 1
+    # Number of relations that the facts have.
+    relations: Annotated[Count, Field(le=NUM_RELATIONS)] = 3
+    # Number of groups in which the facts are taught, one after the other.
+    groups: Count = 1
+    # The other phrasings that are asked: those with which settings were chosen
+    # (tuning), or those that were never used for that (final).
+    asked: Literal["tuning", "final"] = "final"
+    # The first seed. Settings were chosen with the seeds from 10 on.
+    first_seed: Whole = 0
+    # Text on which the model is measured: files or globs separated by commas,
+    # tfds:NAME, or python-docs.
+    text: str = "python-docs"
+
+    # --- Teaching ---
+
+    # Maximum number of passes over the phrasings of a group of facts.
+    passes: Count = 40
+    # How readily the memory of facts takes a text for a question.
+    odds: NotNegatives = (1.0, 3.0)
+    # Learning rates to try for rows of subjects, with Adam.
+    ngram_rates: Positives = (0.03, 0.1, 0.3)
+    # Learning rates to try for the values of product keys, with Adam.
+    product_key_rates: Positives = (0.03, 0.1)
+    # Learning rates to try for LoRA, with Adam.
+    lora_rates: Positives = (3e-4, 1e-3, 3e-3)
+    # Learning rates to try for all weights, with Adam.
+    weight_rates: Positives = (2e-5, 5e-5, 1.5e-4)
+
+    def check(self) -> None:
+        """Checks the numbers."""
+        check_fields(self)
+        if self.facts_per_subject > self.relations:
+            raise UserError(
+                "--facts-per-subject must be at most --relations, "
+                f"{self.relations}, received {self.facts_per_subject}"
+            )
+        if self.groups > self.facts:
+            raise UserError(
+                f"--groups must be at most --facts, {self.facts}, received "
+                f"{self.groups}"
+            )
+
+    @property
+    def num_facts(self) -> int:
+        """The number of facts, which `--quick` lowers."""
+        return min(self.facts, 10) if self.quick else self.facts

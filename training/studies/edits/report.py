@@ -1,0 +1,174 @@
+"""The report on ways to teach a finished model: tables and a plot."""
+
+import statistics
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Sequence
+
+from matplotlib.figure import Figure
+
+from training.studies.edits.recipe import EditsRecipe
+from training.studies.report import Report
+from training.studies.report import Table
+from training.studies.report import over_seeds
+
+_ALL_BUT_A_FEW = 0.99
+_KINDS = ("other", "never named", "two steps", "near", "far", "known")
+
+
+def best_of(tried: Sequence[dict]) -> int:
+    """Returns which rate is best: of those that teach all, if any does.
+
+    It has the highest product of paraphrase and near names as before.
+    """
+
+    def merit(found: dict) -> tuple[bool, float]:
+        known = _median(found, lambda seed: seed["known"])
+        product = _median(
+            found,
+            lambda seed: seed["paraphrase"] * seed["same"]["near"]["same"],
+        )
+        return known >= _ALL_BUT_A_FEW, product
+
+    merits = [merit(found) for found in tried]
+    return merits.index(max(merits))
+
+
+def make_report(recipe: EditsRecipe, findings: dict) -> Report:
+    """Returns the report on the findings."""
+    ways = list(findings["ways"].values())
+    best = [(way, way["best"]) for way in ways]
+    every = [(way, index) for way in ways for index in range(len(way["tried"]))]
+    return Report(
+        "Ways to teach facts to a finished language model",
+        [_summary(recipe, ways)],
+        [
+            Table("What is known, and what remains", "", *_knowledge(best)),
+            Table("What it costs", "", *_costs(recipe, best)),
+            Table("All learning rates", "", *_knowledge(every)),
+        ],
+        {
+            "edits": (
+                _plot(best),
+                "Other phrasings, and other questions as before.",
+            )
+        },
+    )
+
+
+def _summary(recipe: EditsRecipe, ways: list[dict]) -> str:
+    untaught = [
+        seed["untaught"]["taught"]
+        for way in ways[:1]
+        for seed in way["tried"][0]["seeds"]
+    ]
+    seconds = sum(
+        seed["seconds"] + seed["seconds of preparing"]
+        for way in ways
+        for tried in way["tried"]
+        for seed in tried["seeds"]
+    )
+    return (
+        f"{recipe.model} was taught {recipe.num_facts:,} invented facts of "
+        f"{recipe.relations} relations, {recipe.facts_per_subject} a subject, "
+        f"in five phrasings and in {recipe.groups} groups, until all were "
+        f"known, at most {recipe.passes} passes. It gave "
+        f"{_percent(untaught)} % of the answers before. Known are the facts "
+        "that are answered in each taught phrasing; paraphrase is the share of "
+        f"others ({recipe.asked}) that are answered. The next columns are the "
+        "shares of next tokens that are as before, and of logits that are so "
+        "bit for bit: other relations of the same subjects, questions that no "
+        "fact is about, two steps from a fact, names that share a part with "
+        "taught ones (near), other names (far), and what the model knew. The "
+        "best rate is the one with the highest product of paraphrase and near "
+        "names, of those with which all is known. Teaching took "
+        f"{seconds / 3600:.1f} hours in all. Seeds: {recipe.seeds}."
+    )
+
+
+def _knowledge(
+    chosen: list[tuple[dict, int]],
+) -> tuple[list[str], list[list[str]]]:
+    rows = []
+    for way, index in chosen:
+        tried = way["tried"][index]
+        seeds = tried["seeds"]
+        rows.append(
+            [
+                way["title"],
+                f"{tried['rate']:g}" if tried["rate"] else "",
+                _percent(seed["known"] for seed in seeds),
+                _percent(seed["paraphrase"] for seed in seeds),
+                _percent(seed["document"] for seed in seeds),
+                *(
+                    "{} / {}".format(
+                        *(
+                            _percent(seed["same"][kind][name] for seed in seeds)
+                            for name in ("same", "bits")
+                        )
+                    )
+                    for kind in _KINDS
+                ),
+                over_seeds(
+                    (100 * seed["text"]["change"] for seed in seeds), "+.2f"
+                ),
+            ]
+        )
+    header = ["way", "rate", "known %", "paraphrase %", "in a document %"]
+    return [*header, *(f"{kind} %" for kind in _KINDS), "perplexity %"], rows
+
+
+def _costs(
+    recipe: EditsRecipe, chosen: list[tuple[dict, int]]
+) -> tuple[list[str], list[list[str]]]:
+    rows = []
+    for way, index in chosen:
+        seeds = way["tried"][index]["seeds"]
+        rows.append(
+            [
+                way["title"],
+                over_seeds(
+                    (seed["bytes"] / recipe.num_facts for seed in seeds), ",.0f"
+                ),
+                over_seeds((sum(seed["steps"]) for seed in seeds), ",.0f"),
+                over_seeds((seed["seconds"] for seed in seeds), ",.0f"),
+                over_seeds(
+                    (seed["text"]["divergence"] for seed in seeds), ".4f"
+                ),
+                *(
+                    " / ".join(
+                        _percent(
+                            seed["first group"][when][what] for seed in seeds
+                        )
+                        for when in ("then", "at the end")
+                    )
+                    for what in ("taught", "paraphrase")
+                ),
+            ]
+        )
+    return [
+        *("way", "bytes a fact", "steps", "seconds", "KL on text"),
+        *("first group, taught %", "first group, paraphrase %"),
+    ], rows
+
+
+def _plot(chosen: list[tuple[dict, int]]) -> Figure:
+    figure = Figure(figsize=(7, 5), layout="constrained")
+    axes = figure.subplots()
+    for way, index in chosen:
+        found = way["tried"][index]
+        x = 100 * _median(found, lambda seed: seed["same"]["near"]["same"])
+        y = 100 * _median(found, lambda seed: seed["paraphrase"])
+        axes.scatter(x, y)
+        axes.annotate(way["title"], (x, y), fontsize=8)
+    axes.set_xlabel("Near names as before (%)")
+    axes.set_ylabel("Other phrasings answered (%)")
+    return figure
+
+
+def _median(found: dict, value: Callable[[dict], float]) -> float:
+    return statistics.median(map(value, found["seeds"]))
+
+
+def _percent(shares: Iterable[float]) -> str:
+    return over_seeds((100 * share for share in shares), ".1f")

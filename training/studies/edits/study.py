@@ -1,0 +1,228 @@
+"""Ways to teach facts to a finished language model, and what they change."""
+
+import itertools
+import pathlib
+import time
+
+import keras
+import numpy as np
+
+from keras_pkm.teaching.fact_prompts import Fact
+from training.corpora.corpus import open_corpus
+from training.runs.files import read_json
+from training.runs.files import write_json
+from training.runs.user_error import UserError
+from training.studies.edits.asking import Asker
+from training.studies.edits.asking import compare_logits
+from training.studies.edits.asking import compare_on_text
+from training.studies.edits.material import Material
+from training.studies.edits.material import Question
+from training.studies.edits.material import make_material
+from training.studies.edits.recipe import EditsRecipe
+from training.studies.edits.report import best_of
+from training.studies.edits.report import make_report
+from training.studies.edits.ways import WAYS
+from training.studies.edits.ways import Start
+from training.studies.edits.ways import Teaching
+from training.studies.jobs import Job
+from training.studies.report import Report
+from training.studies.study import Study
+from training.teaching.finished_model import is_finished
+from training.teaching.finished_model import load_finished
+
+# Windows of text on which models are measured; what follows is for teaching.
+_WINDOWS, _WINDOW = 16, 128
+_DOCUMENTS = 200
+_TOKENS = 40_000
+# Questions about subjects, before which prompts stand.
+_OF_SUBJECTS = ("other", "never named", "two steps")
+# The approximate cost of a job.
+_COST_OF_A_RATE = 100.0
+
+
+class EditsStudy(Study):
+    """Ways to teach facts to a finished language model, and what they change.
+
+    - `trials/`: for each way and seed, the figures with each learning rate.
+    """
+
+    name = "edits"
+    recipe_type = EditsRecipe
+    may_change = ("out", "ways", "seeds", "processes")
+    recipe: EditsRecipe
+
+    def trial(self, key: str, seed: int) -> pathlib.Path:
+        """Returns the file of a way's figures."""
+        return self.root / "trials" / f"{key}-seed-{seed}.json"
+
+    @property
+    def seeds(self) -> range:
+        """The seeds."""
+        first = self.recipe.first_seed
+        return range(first, first + self.recipe.seeds)
+
+    def check_inputs(self) -> None:
+        """Checks the model and the text."""
+        if not is_finished(self.recipe.model):
+            raise UserError(
+                "--model must be a causal language model without a memory, "
+                f"received '{self.recipe.model}'"
+            )
+        open_corpus(self.recipe.text).check()
+
+    def jobs(self) -> list[Job]:
+        """Returns a job for each way and seed."""
+        return [
+            self.study_job(
+                f"{WAYS[key].title}, seed {seed}",
+                f"{key}-seed-{seed}",
+                self.trial(key, seed),
+                needs=(),
+                cost=_COST_OF_A_RATE * len(WAYS[key].rates(self.recipe)),
+            )
+            for seed in self.seeds
+            for key in self.recipe.ways
+        ]
+
+    def do(self, job: str) -> None:
+        """Does one of the jobs, and writes what it has found."""
+        key, number = job.rsplit("-seed-", 1)
+        seed = int(number)
+        rates = WAYS[key].rates(self.recipe)
+        tried = [try_way(self.recipe, key, rate, seed) for rate in rates]
+        path = self.trial(key, seed)
+        path.parent.mkdir(exist_ok=True)
+        write_json(path, {"way": key, "seed": seed, "tried": tried})
+
+    def collect(self) -> dict:
+        """Reads the figures of all jobs."""
+        ways = {}
+        for key in self.recipe.ways:
+            found = [
+                read_json(self.trial(key, seed), "--out")["tried"]
+                for seed in self.seeds
+            ]
+            tried = [
+                {"rate": of_rate[0]["rate"], "seeds": list(of_rate)}
+                for of_rate in zip(*found)
+            ]
+            ways[key] = {
+                "title": WAYS[key].title,
+                "tried": tried,
+                "best": best_of(tried),
+            }
+        return {"ways": ways}
+
+    def report(self, findings: dict) -> Report:
+        """Returns the report on the findings."""
+        return make_report(self.recipe, findings)
+
+
+def try_way(recipe: EditsRecipe, key: str, rate: float, seed: int) -> dict:
+    """Teaches a model in one way, and measures what has changed."""
+    material = make_material(recipe, seed)
+    before = Asker(load_finished(recipe.model))
+    windows, rest, document = _text(recipe, before)
+    keras.utils.set_random_seed(seed)
+    start = Start(load_finished(recipe.model), material, recipe, rest, seed)
+    began = time.perf_counter()
+    teaching = WAYS[key].begin(start, rate)
+    preparing = time.perf_counter() - began
+    after = Asker(teaching.task)
+    found_then = []
+    steps, seconds = [], 0.0
+    for group in material.groups:
+        began = time.perf_counter()
+        steps.append(teaching.teach(group))
+        seconds += time.perf_counter() - began
+        found_then.append(_known(after, teaching, group, material))
+    facts = material.facts
+    shares = _shares(after, teaching, facts, material.taught)
+    same = {
+        kind: compare_logits(
+            before.logits(questions),
+            after.logits(_asked(teaching, kind, questions)),
+        )
+        for kind, questions in material.same.items()
+    }
+    return {
+        "rate": rate,
+        "taught": float(shares.mean()),
+        "known": float((shares == 1).mean()),
+        **_known(after, teaching, facts, material, document),
+        "each group then": found_then,
+        "untaught": _known(before, None, facts, material),
+        "first group": {
+            "then": found_then[0],
+            "at the end": _known(after, teaching, material.groups[0], material),
+        },
+        "same": same,
+        "text": compare_on_text(before, after, windows),
+        "bytes": teaching.size(),
+        "steps": steps,
+        "seconds": seconds,
+        "seconds of preparing": preparing,
+    }
+
+
+def _known(
+    asker: Asker,
+    teaching: Teaching | None,
+    facts: list[Fact],
+    material: Material,
+    document: str | None = None,
+) -> dict[str, float]:
+    """The shares of the phrasings in which facts are known."""
+    sets = {"paraphrase": material.asked}
+    if document is None:
+        sets["taught"] = material.taught
+    else:
+        sets["document"] = material.inside(document)
+    return {
+        name: float(_shares(asker, teaching, facts, phrasings).mean())
+        for name, phrasings in sets.items()
+    }
+
+
+def _shares(
+    asker: Asker,
+    teaching: Teaching | None,
+    facts: list[Fact],
+    phrasings: dict[str, list[str]],
+) -> np.ndarray:
+    """The share of each fact's phrasings that is answered."""
+    prompts = []
+    for fact in facts:
+        before = teaching.before(fact.subject) if teaching else ""
+        texts = [before + text for text in phrasings[fact.relation]]
+        prompts += asker.prompts([fact], {fact.relation: texts})
+    return asker.known(prompts)
+
+
+def _asked(
+    teaching: Teaching, kind: str, questions: list[Question]
+) -> list[Question]:
+    """The questions as the taught model gets them."""
+    if kind not in _OF_SUBJECTS:
+        return questions
+    return [
+        Question(teaching.before(subject) + text, subject)
+        for text, subject in questions
+    ]
+
+
+def _text(
+    recipe: EditsRecipe, asker: Asker
+) -> tuple[np.ndarray, np.ndarray, str]:
+    """Windows to measure on, ids for teaching, and a text."""
+    corpus = open_corpus(recipe.text)
+    document = "\n".join(itertools.islice(corpus, _DOCUMENTS))
+    ids = np.array(asker.tokenize(document)[:_TOKENS], "int32")
+    count = _WINDOWS * _WINDOW
+    if len(ids) < 2 * count:
+        raise UserError(
+            f"--text must have at least {2 * count:,} tokens, but "
+            f"'{recipe.text}' has {len(ids):,}: pass another one"
+        )
+    words = " ".join(document.split())
+    return ids[:count].reshape(_WINDOWS, _WINDOW), ids[count:], words
