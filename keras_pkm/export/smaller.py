@@ -15,6 +15,8 @@ import tensorflow as tf
 
 from keras_pkm.export.arguments import ArgumentError
 from keras_pkm.export.encoder import Encoder
+from keras_pkm.layers.fact_memory import FactMemory
+from keras_pkm.layers.memories import memories
 from keras_pkm.text.special_tokens import SpecialTokens
 from keras_pkm.text.tokenize import readable
 
@@ -90,6 +92,10 @@ def make_encoder(
             number: kept_slots(mass, keep_top)
             for number, mass in _read_mass(before, chosen, progress).items()
         }
+        for number, memory in memories(backbone).items():
+            if isinstance(memory, FactMemory):
+                # These rows are keys, with which all tokens are compared.
+                kept[before.table_of[number]][: memory.num_keys] = True
         others = f" Rows were chosen by {len(chosen['input_mask']):,} others."
     after = Encoder(backbone, values_dtype, kept)
     figures = _measure_change(before, after, task, measured, special, progress)

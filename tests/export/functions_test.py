@@ -183,3 +183,33 @@ def test_patches_and_usage(masked_lm, tmp_path):
             export.memory_usage(*given)
     with pytest.raises(ValueError, match="`batch_size` must be at least 1"):
         export.memory_usage(served, texts, batch_size=0)
+
+
+@pytest.mark.slow
+def test_pruning_keeps_the_keys_of_a_memory_of_facts(tokenizer, tmp_path):
+    """No token reads them as a row, and all are compared with them."""
+    plain = keras_hub.models.BertMaskedLM(
+        keras_hub.models.BertBackbone(**SIZES)
+    )
+    memory = keras_pkm.layers.FactMemory(200, num_keys=4)
+    task = keras_pkm.models.add_memory(plain, (2,), memory)
+    (memory,) = keras_pkm.models.memories(task).values()
+    task.preprocessor = keras_hub.models.BertMaskedLMPreprocessor(
+        tokenizer, sequence_length=12
+    )
+    key = memory.claim_key("home")
+    slot = memory.claim([tokenizer.token_to_id("ann")], key)
+    row = np.full(memory.table.value_dim, 3.0)
+    memory.write([key, slot], [np.append(0 * row[:-1], 1.0), row])
+    texts = ["ann met bob", "the fox", "who [MASK]"]
+    scores = []
+    for name, chosen in (("whole", ()), ("pruned", texts)):
+        given = {"prune_unused": chosen, "compare": texts} if chosen else {}
+        export.saved_model(task, tmp_path / name, **given)
+        loaded = tf.saved_model.load(str(tmp_path / name))
+        scores.append(loaded(["ann [MASK]"])["scores"].numpy())
+    memory.release([slot])
+    export.saved_model(task, tmp_path / "plain")
+    loaded = tf.saved_model.load(str(tmp_path / "plain"))
+    np.testing.assert_array_equal(*scores)
+    assert (loaded(["ann [MASK]"])["scores"].numpy() != scores[0]).any()
