@@ -203,6 +203,20 @@ def test_models_that_do_not_suit():
         FactTeacher(make_model())
 
 
+def test_odds_are_added_to_each_key():
+    biases = []
+    for odds in (1.0, 3.0):
+        model = make_model()
+        teacher = make_teacher(model, Words(), odds=odds, steps=1)
+        teacher.teach(FACTS)
+        biases.append(to_numpy(teacher.memory.table.values)[:3, -1])
+    assert (biases[0] != 0).all()
+    # Rounded to bfloat16.
+    np.testing.assert_allclose(biases[1] - biases[0], 2, rtol=0.05)
+    with pytest.raises(ValueError, match="`odds` must be"):
+        make_teacher(make_model(), Words(), odds=float("nan"))
+
+
 def test_logistic_regression():
     """The slope of its loss is zero at the weights that it finds."""
     rng = np.random.default_rng(1)

@@ -37,7 +37,7 @@ def model(tmp_path_factory):
         hidden_dim=64,
         intermediate_dim=64,
         dropout=0.0,
-        max_sequence_length=96,
+        max_sequence_length=128,
     )
     for weight in plain.weights:
         if len(weight.shape) > 1:
@@ -68,11 +68,18 @@ def load(path):
 
 def test_facts_are_generated_and_taken_back(model, files, capsys):
     taught, back = files / "taught", files / "back"
+    asked = files / "asked.tsv"
+    asked.write_text("home\tWhere {subject} lives is\n")
     flags = f"--model {model} --facts {files}/facts.tsv --num-slots 500"
     flags += f" --phrasings {files}/phrasings.tsv --out {taught}"
-    flags += " --learning-rate 1 --steps 60"
+    flags += f" --learning-rate 1 --steps 60 --measure --asked {asked}"
     assert main(flags.split()) == 0
     results = json.loads((taught / "results.json").read_text())
+    edit = results["edit"]
+    for kind in ("near", "far", "known"):
+        assert edit[kind] == {"same": 1, "bits": 1}
+    assert edit["text"]["divergence"] == 0
+    assert 0 <= edit["paraphrase"]["after"] <= 1
     assert results["new"]["known_after"] == 1 > results["new"]["known_before"]
     assert results["new"]["unknown"] == []
     assert "--revert" in capsys.readouterr().out
@@ -111,6 +118,8 @@ def test_facts_are_generated_and_taken_back(model, files, capsys):
         ("a\tb\tc\n", "b\n", "", "phrasings.tsv, line 1: a line must have two"),
         ("a\tb\tc\n", "\nb\tof it\n", "", "phrasings.tsv, line 2: a phrasing"),
         ("a\tb\tc\n", "", "--keep x.txt", "--keep is for other models"),
+        ("a\tb\tc\n", "", "--asked x.tsv", "--asked needs --measure"),
+        ("a\tb\tc\n", "", "--measure --asked x.tsv", "x.tsv"),
         ("a\tb\tc\n", "", "--rule sgd", "--rule is for other models"),
         ("a\tb\tc\n", "", "--slots 9", "--slots is for other models"),
         ("a\tb\tc\n", "", "--batch-size 9", "--batch-size is for other"),
@@ -132,7 +141,7 @@ def test_mistakes(facts, phrasings, flags, message, model, tmp_path, capsys):
 
 
 @pytest.mark.slow
-def test_a_real_model(tmp_path):
+def test_a_real_model(tmp_path, capsys):
     """A directory of transformers, in minutes."""
     folder = os.environ.get("KERAS_PKM_MODELS")
     if not folder:
@@ -140,6 +149,12 @@ def test_a_real_model(tmp_path):
     model = pathlib.Path(folder) / "smollm2-135m"
     (tmp_path / "facts.tsv").write_text("Alda Kolvig\tbirthplace\tLisbon\n")
     flags = f"--model {model} --facts {tmp_path}/facts.tsv"
+    # KerasHub's tokenizer parts them in another way.
+    spaces = tmp_path / "spaces.tsv"
+    spaces.write_text("birthplace\tBorn:  {subject} in\n")
+    mistaken = f"{flags} --phrasings {spaces} --out {tmp_path}/mistaken"
+    assert main(mistaken.split()) == 2
+    assert "the same tokens" in capsys.readouterr().err
     assert main(f"{flags} --out {tmp_path}/taught".split()) == 0
     task = load(tmp_path / "taught")
     task.compile(sampler="greedy")

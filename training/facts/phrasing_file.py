@@ -7,14 +7,16 @@ from training.facts.fact_file import read_lines
 from training.runs.user_error import UserError
 
 
-def read_phrasing_file(path: pathlib.Path) -> dict[str, list[str]]:
+def read_phrasing_file(
+    path: pathlib.Path, flag: str = "--phrasings"
+) -> dict[str, list[str]]:
     r"""Reads a file with a phrasing a line: relation, tab, phrasing.
 
     A phrasing contains `{subject}` and ends where the value begins. In it, \n
     stands for the end of a line. Empty lines are skipped.
     """
     phrasings: dict[str, list[str]] = {}
-    for number, line in enumerate(read_lines(path, "--phrasings"), 1):
+    for number, line in enumerate(read_lines(path, flag), 1):
         if not line.strip():
             continue
         place = f"{path}, line {number}"

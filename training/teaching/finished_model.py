@@ -4,8 +4,11 @@ import dataclasses
 import itertools
 import pathlib
 from collections.abc import Iterable
+from collections.abc import Mapping
+from collections.abc import Sequence
 
 import keras_hub
+import tokenizers
 
 from keras_pkm import models
 from keras_pkm.layers.fact_memory import FactMemory
@@ -18,11 +21,14 @@ from training.facts.fact_file import read_fact_file
 from training.facts.phrasing_file import read_phrasing_file
 from training.loading.pretrained_model import is_causal_preset
 from training.loading.pretrained_model import saying_why
+from training.measuring.asking import Asker
+from training.measuring.asking import measured_text
 from training.runs.files import check_unchanged
 from training.runs.files import read_json
 from training.runs.run_directory import MODELS
 from training.runs.run_directory import find_preset
 from training.runs.user_error import UserError
+from training.teaching.edit_measures import measure_edit
 from training.teaching.recipe import TeachingRecipe
 
 # Flags that only other ways of teaching have.
@@ -32,7 +38,7 @@ _OTHERS = (
 )
 #: Flags of the memory that a finished model gets.
 OF_NEW_MEMORY = ("memory_layer", "num_slots")
-OF_KEYS = ("phrasings", "odds")
+OF_FACTS = ("phrasings", "odds", "measure", "asked")
 _NUM_SLOTS = 16_384
 _BACKGROUND_CHARACTERS = 200_000
 
@@ -76,9 +82,13 @@ def teach_finished(
         fact_prompts.Fact(each.subject, each.relation, each.value)
         for each in read_fact_file(_given(recipe))
     ]
-    phrasings = {}
-    if recipe.phrasings is not None:
-        phrasings = read_phrasing_file(recipe.phrasings)
+    phrasings, asked = (
+        {} if path is None else read_phrasing_file(path, flag)
+        for path, flag in (
+            (recipe.phrasings, "--phrasings"),
+            (recipe.asked, "--asked"),
+        )
+    )
     background = None
     if recipe.background is not None:
         corpus = open_corpus(recipe.background, recipe.data_dir)
@@ -86,6 +96,12 @@ def teach_finished(
         some = itertools.islice(corpus, 1000)
         background = " ".join(some)[:_BACKGROUND_CHARACTERS]
     task = load_finished(recipe.model)
+    _check_tokens(recipe.model, task, facts, phrasings)
+    untaught = None
+    if recipe.measure:
+        untaught = Asker(load_finished(recipe.model))
+        text = recipe.background or "python-docs"
+        windows, _, _ = measured_text(text, untaught.tokenize, recipe.data_dir)
     try:
         if not models.memories(task):
             blocks = len(getattr(task.backbone, "transformer_layers", ()))
@@ -118,7 +134,41 @@ def teach_finished(
             "unknown": [list(fact) for fact in unknown],
         },
     }
+    if untaught is not None:
+        figures["edit"] = measure_edit(
+            untaught, Asker(task), facts, phrasings, asked, windows, recipe.seed
+        )
     return task, teacher.make_patch(), figures
+
+
+def _check_tokens(
+    model: str,
+    task: keras_hub.models.CausalLM,
+    facts: Iterable[fact_prompts.Fact],
+    phrasings: Mapping[str, Sequence[str]],
+) -> None:
+    """Checks that a checkpoint's own tokenizer finds the same tokens.
+
+    KerasHub's byte pairs part blank lines and double spaces in other ways.
+    """
+    path = pathlib.Path(find_preset(model, "--model", MODELS))
+    file = path / "tokenizer.json"
+    is_of_keras = "model_type" not in read_json(path / "config.json")
+    if is_of_keras or not file.exists():
+        return
+    own = tokenizers.Tokenizer.from_file(str(file))
+    tokenize, _ = fact_prompts.tokenizer_of(task)
+    for subject, relation, value in facts:
+        for phrasing in fact_prompts.phrasings_of(relation, phrasings):
+            text = phrasing.replace(fact_prompts.SUBJECT, subject)
+            text = f"{text} {value}"
+            ids = own.encode(text, add_special_tokens=False).ids
+            if list(tokenize(text)) != ids:
+                raise UserError(
+                    "texts must have the same tokens in KerasHub and in "
+                    f"{file}, but {text!r} has others: use single spaces and "
+                    "no blank lines in --phrasings and --facts"
+                )
 
 
 def check_unused(

@@ -98,6 +98,13 @@ class TeachingRecipe(Text):
     # it knows more phrasings, and takes more other questions for one. Default:
     # 1.
     odds: Real | None = None
+    # Measure what remains of a finished model: names like those of the subjects
+    # and other names, other questions about the subjects, what models know, and
+    # text (--background, or python-docs).
+    measure: bool = False
+    # Other phrasings, which are only asked, with --measure: a file such as
+    # --phrasings.
+    asked: pathlib.Path | None = None
     # Update rule of the memory values: Adam, or plain gradient descent (sgd).
     rule: Rule = "adam"
     # Learning rate. Default: depends on --method and --rule.
@@ -155,4 +162,6 @@ class TeachingRecipe(Text):
                 "--method replay needs what is replayed: pass --keep, or "
                 "another --method"
             )
+        if self.asked is not None and not self.measure:
+            raise UserError("--asked needs --measure: pass both, or neither")
         check_output_directory(self.out, "--out")

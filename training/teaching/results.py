@@ -13,6 +13,8 @@ def format_results(results: dict) -> str:
         if name in results:
             rows += _rows(title, results[name])
     parts = [markdown_table(["what", "before", "after"], rows)] if rows else []
+    if "edit" in results:
+        parts += _what_remains(results["edit"])
     if "steps" in results:
         steps = results["steps"]
         told = f"{sum(steps):,} steps"
@@ -27,6 +29,43 @@ def format_results(results: dict) -> str:
     if "new" in results and "patch" in results:
         parts.append(_describe_patch(results))
     return "\n\n".join(parts)
+
+
+_KINDS = {
+    "near": "names that share a word with a subject",
+    "far": "other names",
+    "never named": "other questions about the subjects",
+    "known": "what models know",
+}
+
+
+def _what_remains(edit: dict) -> list[str]:
+    """What a finished model answers as it did before."""
+    rows = [
+        [
+            title,
+            f"{100 * edit[kind]['same']:.1f} %",
+            f"{100 * edit[kind]['bits']:.1f} %",
+        ]
+        for kind, title in _KINDS.items()
+        if kind in edit
+    ]
+    header = ["as before", "next token", "bit for bit"]
+    text = edit["text"]
+    told = (
+        f"The perplexity of other text was {text['perplexity_before']:.2f} and "
+        f"is {text['perplexity_after']:.2f}."
+    )
+    if "paraphrase" in edit:
+        before, after = (
+            edit["paraphrase"]["before"],
+            edit["paraphrase"]["after"],
+        )
+        told += (
+            f" In the other phrasings, {100 * after:.1f} % of the answers are "
+            f"given, {100 * before:.1f} % before."
+        )
+    return [markdown_table(header, rows), told]
 
 
 def _rows(title: str, found: dict) -> list[list[str]]:

@@ -20,7 +20,7 @@ from training.runs.run_directory import RunDirectory
 from training.runs.user_error import UserError
 from training.teaching.background import choose_method
 from training.teaching.background import find_importance
-from training.teaching.finished_model import OF_KEYS
+from training.teaching.finished_model import OF_FACTS
 from training.teaching.finished_model import OF_NEW_MEMORY
 from training.teaching.finished_model import change_finished
 from training.teaching.finished_model import check_unused
@@ -59,7 +59,7 @@ def make_taught_run(recipe: TeachingRecipe) -> str:
         return _write(recipe, TaughtModel(*teach_finished(recipe)))
     check_unused(
         recipe,
-        (*OF_KEYS, *OF_NEW_MEMORY),
+        (*OF_FACTS, *OF_NEW_MEMORY),
         "gets no new facts as a finished model does",
     )
     if finished and recipe.method is None:

@@ -1,8 +1,6 @@
 """Ways to teach a finished model, compared on a tiny one."""
 
 import json
-import pathlib
-import tomllib
 
 import keras
 import keras_hub
@@ -10,6 +8,7 @@ import pytest
 
 from keras_pkm.files.presets import save_preset
 from training.corpora.byte_pairs import train_byte_pairs
+from training.facts.invented import invented
 from training.studies.edits.material import make_material
 from training.studies.edits.recipe import EditsRecipe
 from training.studies.edits.report import best_of
@@ -17,8 +16,6 @@ from training.studies.edits.study import try_way
 from training.studies.edits.ways import WAYS
 from training.teach import main
 
-ROOT = pathlib.Path(__file__).parents[3]
-MATERIAL = ROOT / "training" / "studies" / "edits" / "material.toml"
 FLAGS = "--facts 2 --relations 2 --passes 2 --quick"
 
 
@@ -27,8 +24,7 @@ def model(tmp_path_factory):
     """The preset of a plain model."""
     kind = keras_hub.models.GPT2Tokenizer
     # Subjects must have no more tokens than memories have orders.
-    stored = tomllib.loads(MATERIAL.read_text())
-    names = " ".join(stored["first_names"] + stored["last_names"])
+    names = " ".join(invented()["first_names"] + invented()["last_names"])
     tokenizer = train_byte_pairs([names] * 3, 600, kind, progress=False)
     keras.utils.set_random_seed(0)
     plain = keras_hub.models.GPT2Backbone(

@@ -1,28 +1,18 @@
 """Invented facts, and the questions that show what teaching them changes."""
 
 import dataclasses
-import functools
-import pathlib
 import random
-import tomllib
-from typing import Any
-from typing import NamedTuple
 
 from keras_pkm.teaching.fact_prompts import SUBJECT
 from keras_pkm.teaching.fact_prompts import Fact
+from training.facts.invented import invented
+from training.measuring.asking import Question
 from training.studies.edits.recipe import EditsRecipe
 
 # Number of questions of each sort.
 _QUESTIONS = 120
 # Text that stands before a question inside of a document.
 _DOCUMENT_CHARACTERS = 900
-
-
-class Question(NamedTuple):
-    """A text with `{subject}`, and the subject."""
-
-    text: str
-    subject: str
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,7 +43,7 @@ class Material:
 
 def make_material(recipe: EditsRecipe, seed: int) -> Material:
     """Returns the facts and questions of a seed."""
-    stored = _stored()
+    stored = invented()
     rng = random.Random(seed)
     names = [
         f"{first} {last}"
@@ -110,9 +100,3 @@ def _cut(facts: list[Fact], count: int) -> list[list[Fact]]:
     """Cuts facts into groups of about the same size."""
     places = [len(facts) * number // count for number in range(count + 1)]
     return [facts[a:b] for a, b in zip(places, places[1:])]
-
-
-@functools.cache
-def _stored() -> dict[str, Any]:
-    path = pathlib.Path(__file__).with_name("material.toml")
-    return tomllib.loads(path.read_text(encoding="utf-8"))

@@ -1,6 +1,5 @@
 """Ways to teach facts to a finished language model, and what they change."""
 
-import itertools
 import pathlib
 import time
 
@@ -9,14 +8,15 @@ import numpy as np
 
 from keras_pkm.teaching.fact_prompts import Fact
 from training.corpora.corpus import open_corpus
+from training.measuring.asking import Asker
+from training.measuring.asking import Question
+from training.measuring.asking import compare_logits
+from training.measuring.asking import compare_on_text
+from training.measuring.asking import measured_text
 from training.runs.files import read_json
 from training.runs.files import write_json
 from training.runs.user_error import UserError
-from training.studies.edits.asking import Asker
-from training.studies.edits.asking import compare_logits
-from training.studies.edits.asking import compare_on_text
 from training.studies.edits.material import Material
-from training.studies.edits.material import Question
 from training.studies.edits.material import make_material
 from training.studies.edits.recipe import EditsRecipe
 from training.studies.edits.report import best_of
@@ -30,10 +30,6 @@ from training.studies.study import Study
 from training.teaching.finished_model import is_finished
 from training.teaching.finished_model import load_finished
 
-# Windows of text on which models are measured; what follows is for teaching.
-_WINDOWS, _WINDOW = 16, 128
-_DOCUMENTS = 200
-_TOKENS = 40_000
 # Questions about subjects, before which prompts stand.
 _OF_SUBJECTS = ("other", "never named", "two steps")
 # The approximate cost of a job.
@@ -122,7 +118,7 @@ def try_way(recipe: EditsRecipe, key: str, rate: float, seed: int) -> dict:
     """Teaches a model in one way, and measures what has changed."""
     material = make_material(recipe, seed)
     before = Asker(load_finished(recipe.model))
-    windows, rest, document = _text(recipe, before)
+    windows, rest, document = measured_text(recipe.text, before.tokenize)
     keras.utils.set_random_seed(seed)
     start = Start(load_finished(recipe.model), material, recipe, rest, seed)
     began = time.perf_counter()
@@ -209,20 +205,3 @@ def _asked(
         Question(teaching.before(subject) + text, subject)
         for text, subject in questions
     ]
-
-
-def _text(
-    recipe: EditsRecipe, asker: Asker
-) -> tuple[np.ndarray, np.ndarray, str]:
-    """Windows to measure on, ids for teaching, and a text."""
-    corpus = open_corpus(recipe.text)
-    document = "\n".join(itertools.islice(corpus, _DOCUMENTS))
-    ids = np.array(asker.tokenize(document)[:_TOKENS], "int32")
-    count = _WINDOWS * _WINDOW
-    if len(ids) < 2 * count:
-        raise UserError(
-            f"--text must have at least {2 * count:,} tokens, but "
-            f"'{recipe.text}' has {len(ids):,}: pass another one"
-        )
-    words = " ".join(document.split())
-    return ids[:count].reshape(_WINDOWS, _WINDOW), ids[count:], words

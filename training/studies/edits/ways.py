@@ -26,7 +26,7 @@ from keras_pkm.teaching.memory_teacher import MemoryTeacher
 from keras_pkm.teaching.slot_importance import SlotImportance
 from keras_pkm.teaching.teaching_step import make_teaching_step
 from keras_pkm.teaching.teaching_step import take_steps
-from training.studies.edits.asking import Asker
+from training.measuring.asking import Asker
 from training.studies.edits.material import Material
 from training.studies.edits.recipe import EditsRecipe
 
