@@ -147,3 +147,30 @@ def test_export_accuracy(tmp_path):
     report = run("export_accuracy.py", arguments, tmp_path, rounds="")
     assert report["rows"][0]["accuracy %"] == 75
     assert report["rows"][0]["examples"] == 4
+
+
+@pytest.mark.parametrize("second_moment", ["entry", "row"])
+def test_arithmetic_counts_what_training_takes(second_moment):
+    import keras
+    import numpy as np
+
+    import keras_pkm
+    from benchmarks.arithmetic import count_bytes
+
+    layer = keras_pkm.layers.ProductKeyMemory(8, top_k=4, key_dim=8)
+    model = keras.Sequential([keras.Input((6,)), layer])
+    optimizer = keras_pkm.optimizers.PKMAdam(second_moment=second_moment)
+    table = layer.table.values
+    optimizer.build([table])
+    moments = [
+        each
+        for each in optimizer.variables
+        if len(each.shape) and each.shape[0] == 64
+    ]
+    found = count_bytes(64, 6, 1000)
+    assert model.built
+    assert found["values"] == np.asarray(table).nbytes
+    names = {"entry": "Adam's moments", "row": "with one second moment a row"}
+    expected = sum(np.asarray(each).nbytes for each in moments)
+    assert found[names[second_moment]] == expected
+    assert found["gradient of a step"] == 64 * 7 * 4
