@@ -64,6 +64,8 @@ _TEXT_CHARACTERS = 400
 _L2 = 0.02
 # Penalties, each a tenth of the one before, until a key fits its examples.
 _TRIES = 4
+# How often keys are fitted again with facts that are not known.
+_REFITS = 3
 # Where the loss is below it, an answer is certain.
 _LEARNED = 0.02
 _CHECK_EVERY = 5
@@ -97,6 +99,21 @@ class Known(NamedTuple):
             for fact, share in zip(self.facts, self.answers, strict=True)
             if share < 1
         ]
+
+
+class _Examples(NamedTuple):
+    """Tokens behind a subject, as the memory sees them.
+
+    Attributes:
+        x: float64 array of shape `(tokens, dim)`.
+        labels: int array: the number of the key that is to fit, or -1.
+        asks: bool array: where one of the other texts ends, and may ask for a
+            relation after all.
+    """
+
+    x: np.ndarray
+    labels: np.ndarray
+    asks: np.ndarray
 
 
 class FactTeacher:
@@ -239,12 +256,11 @@ class FactTeacher:
         prompts = self._prompts(facts, self.phrasings)
         before = copy_tables(self.task)
         try:
-            self._teach(facts, prompts)
+            return self._teach(facts, prompts).unknown
         except BaseException:
             # All or nothing.
             MemoryPatch.since(before, self.task).revert(self.task)
             raise
-        return self._ask(facts, prompts).unknown
 
     def ask(
         self,
@@ -291,8 +307,15 @@ class FactTeacher:
             )
         return prompt
 
-    def _teach(self, facts: list[Fact], prompts: list[list[Prompt]]) -> None:
-        self._fit_keys(facts, prompts)
+    def _teach(self, facts: list[Fact], prompts: list[list[Prompt]]) -> Known:
+        names = _names_of_keys(facts, prompts)
+        new = [
+            each for each in names if self.memory.find_key(_key(*each)) is None
+        ]
+        examples = None
+        if new:
+            examples = self._examples(facts, names)
+            self._fit_keys(names, new, examples)
         groups = range(0, len(facts), _GROUP)
         for first in self._showing(groups):
             some = slice(first, first + _GROUP)
@@ -301,6 +324,22 @@ class FactTeacher:
                 facts[some], prompts[some], values, strict=True
             ):
                 self._write(fact, asked, rows)
+        known = self._ask(facts, prompts)
+        for _ in range(_REFITS):
+            missed = [
+                (fact.relation, prompt)
+                for fact, asked, share in zip(facts, prompts, known.answers)
+                if share < 1 and (fact.relation, 0) in new
+                for prompt in asked
+            ]
+            if examples is None or not missed:
+                break
+            relations, again = zip(*missed)
+            more = self._label(list(again), relations, names)
+            examples = _Examples(*map(np.concatenate, zip(examples, more)))
+            self._fit_keys(names, new, examples)
+            known = self._ask(facts, prompts)
+        return known
 
     def _showing(self, parts: Sequence[T]) -> Iterator[T]:
         """Yields the parts of a work, and shows how many are done."""
@@ -311,23 +350,14 @@ class FactTeacher:
 
     # --- Keys ---
 
-    def _fit_keys(self, facts: list[Fact], prompts: list[list[Prompt]]) -> None:
-        """Fits the keys that the memory does not have yet."""
-        needed: dict[str, int] = {}
-        for fact, asked in zip(facts, prompts, strict=True):
-            longest = max(len(prompt.answer) for prompt in asked)
-            needed[fact.relation] = max(longest, needed.get(fact.relation, 0))
-        names = [
-            (relation, token)
-            for relation, count in needed.items()
-            for token in range(count)
-        ]
-        new = [
-            each for each in names if self.memory.find_key(_key(*each)) is None
-        ]
-        if not new:
-            return
-        x, labels, asks = self._examples(facts, names)
+    def _fit_keys(
+        self,
+        names: list[tuple[str, int]],
+        new: list[tuple[str, int]],
+        examples: _Examples,
+    ) -> None:
+        """Fits some of the keys that examples are labelled with."""
+        x, labels, asks = examples
         scale = x.std(axis=0) + 1e-6
         center = x.mean(axis=0)
         x = (x - center) / scale
@@ -343,13 +373,8 @@ class FactTeacher:
 
     def _examples(
         self, facts: list[Fact], names: list[tuple[str, int]]
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Tokens behind a subject, as the memory sees them, and their labels.
-
-        A label is the place among `names` of the relation and of the token of
-        its answer that is asked for, or -1. The third array says where one of
-        the other texts ends, and may ask for a relation after all.
-        """
+    ) -> _Examples:
+        """The examples with which keys are fitted."""
         by_relation: dict[str, list[Fact]] = {}
         for fact in facts:
             by_relation.setdefault(fact.relation, []).append(fact)
@@ -365,8 +390,9 @@ class FactTeacher:
             *(other for other in self.others for _ in range(_OTHER_NAMES)),
             *(f"{SUBJECT} {piece}" for piece in self._background),
         ]
-        asking = len(prompts) + len(self.others) * _OTHER_NAMES
-        first_other = len(prompts)
+        asking = range(
+            len(prompts), len(prompts) + len(self.others) * _OTHER_NAMES
+        )
         for text in texts:
             subject = subjects[self._random.integers(len(subjects))]
             prompt = self._prompt(text, subject)
@@ -374,20 +400,41 @@ class FactTeacher:
                 prompt.end + _TEXT_TOKENS, self._longest or len(prompt.ids)
             )
             prompts.append(prompt._replace(ids=prompt.ids[:kept]))
+            relations.append("")
+        return self._label(prompts, relations, names, asking, show=True)
+
+    def _label(
+        self,
+        prompts: list[Prompt],
+        relations: Sequence[str],
+        names: list[tuple[str, int]],
+        asking: range = range(0),
+        show: bool = False,
+    ) -> _Examples:
+        """Labels the tokens behind a subject.
+
+        Args:
+            prompts: The prompts.
+            relations: What each of them asks for.
+            names: The names of the keys.
+            asking: Those that may ask for a relation after all.
+            show: Whether to show progress.
+        """
         asked_for = {name: number for number, name in enumerate(names)}
-        x, y, asks = [], [], []
-        for numbers, part, arrays in self._batches(prompts, show=True):
+        x, labels, asks = [], [], []
+        for numbers, part, arrays in self._batches(prompts, show):
             states = self._states(arrays._asdict())
             for number, prompt, seen in zip(numbers, part, states, strict=True):
-                relation = relations[number] if number < first_other else ""
                 for place in range(prompt.end, len(prompt.ids)):
                     token = place - prompt.question + 1
+                    label = asked_for.get((relations[number], token), -1)
                     has_answer = token < len(prompt.answer)
-                    label = asked_for.get((relation, token), -1)
                     x.append(seen[place])
-                    y.append(label if has_answer else -1)
-                    asks.append(first_other <= number < asking and token == 0)
-        return np.stack(x).astype("float64"), np.array(y), np.array(asks)
+                    labels.append(label if has_answer else -1)
+                    asks.append(number in asking and token == 0)
+        return _Examples(
+            np.stack(x).astype("float64"), np.array(labels), np.array(asks)
+        )
 
     def _stand_ins(self, facts: list[Fact]) -> list[tuple[str, str]]:
         """Subjects and values with which a relation's keys are fitted."""
@@ -588,6 +635,21 @@ def _is_learned(
         ops.sparse_categorical_crossentropy(y, logits, from_logits=True)
     )
     return bool((losses * weights).max() < _LEARNED)
+
+
+def _names_of_keys(
+    facts: list[Fact], prompts: list[list[Prompt]]
+) -> list[tuple[str, int]]:
+    """The relation and token of each key that facts need."""
+    needed: dict[str, int] = {}
+    for fact, asked in zip(facts, prompts, strict=True):
+        longest = max(len(prompt.answer) for prompt in asked)
+        needed[fact.relation] = max(longest, needed.get(fact.relation, 0))
+    return [
+        (relation, token)
+        for relation, count in needed.items()
+        for token in range(count)
+    ]
 
 
 def _fit_key(

@@ -12,6 +12,7 @@ from keras_pkm.models import memories
 from keras_pkm.teaching import Fact
 from keras_pkm.teaching import FactTeacher
 from keras_pkm.teaching import MemoryPatch
+from keras_pkm.teaching import fact_teacher
 from keras_pkm.teaching.fact_prompts import make_prompt
 from keras_pkm.teaching.logistic_regression import fit_logistic_regression
 from keras_pkm.teaching.memory_patch import fingerprint
@@ -201,6 +202,19 @@ def test_models_that_do_not_suit():
         make_teacher(make_plain(), Words())
     with pytest.raises(ValueError, match="`tokenize` must be given"):
         FactTeacher(make_model())
+
+
+def test_keys_are_fitted_again_with_facts_that_they_miss(monkeypatch):
+    """Keys are first fitted with some of the subjects alone."""
+    names = "ann bob cid dot eve fay gus hal".split()
+    facts = [Fact(name, "home", "rome") for name in names]
+    monkeypatch.setattr(fact_teacher, "_NAMES", 1)
+    missed = {}
+    for refits in (0, 3):
+        monkeypatch.setattr(fact_teacher, "_REFITS", refits)
+        teacher = make_teacher(make_model(), Words(), odds=-4.0)
+        missed[refits] = teacher.teach(facts)
+    assert missed[0] and not missed[3]
 
 
 def test_odds_are_added_to_each_key():
