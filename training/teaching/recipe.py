@@ -95,15 +95,15 @@ class TeachingRecipe(Text):
     # Number of rows of that memory. Default: 16,384.
     num_slots: Count | None = None
     # How readily such a model takes a text for a question about a fact. With 3,
-    # it knows more phrasings, and takes more other questions for one. Default:
-    # 1.
+    # it knows more phrasings, and takes more other questions for one. The
+    # default is 1.
     odds: Real | None = None
     # Measure what remains of a finished model: names like those of the subjects
     # and other names, other questions about the subjects, what models know, and
     # text (--background, or python-docs).
     measure: bool = False
-    # Other phrasings, which are only asked, with --measure: a file such as
-    # --phrasings.
+    # Other phrasings, which --measure asks and nobody teaches: such a file as
+    # that of --phrasings.
     asked: pathlib.Path | None = None
     # Update rule of the memory values: Adam, or plain gradient descent (sgd).
     rule: Rule = "adam"

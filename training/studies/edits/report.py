@@ -13,7 +13,14 @@ from training.studies.report import Table
 from training.studies.report import over_seeds
 
 _ALL_BUT_A_FEW = 0.99
-_KINDS = ("other", "never named", "two steps", "near", "far", "known")
+_KINDS = {
+    "other": "other relations",
+    "never named": "other questions",
+    "two steps": "two steps",
+    "near": "near names",
+    "far": "far names",
+    "known": "general",
+}
 
 
 def best_of(tried: Sequence[dict]) -> int:
@@ -75,13 +82,16 @@ def _summary(recipe: EditsRecipe, ways: list[dict]) -> str:
         f"known, at most {recipe.passes} passes. It gave "
         f"{_percent(untaught)} % of the answers before. Known are the facts "
         "that are answered in each taught phrasing; paraphrase is the share of "
-        f"others ({recipe.asked}) that are answered. The next columns are the "
-        "shares of next tokens that are as before, and of logits that are so "
-        "bit for bit: other relations of the same subjects, questions that no "
-        "fact is about, two steps from a fact, names that share a part with "
-        "taught ones (near), other names (far), and what the model knew. The "
-        "best rate is the one with the highest product of paraphrase and near "
-        "names, of those with which all is known. Teaching took "
+        f"others ({recipe.asked}) that are answered, and in a document the "
+        "share of answers behind 900 characters of other text. The next "
+        "columns are the shares of next tokens that are as before, and of "
+        "logits that are so bit for bit: other relations of the same subjects, "
+        "questions that no relation is about, two steps from a fact, names "
+        "that share a part with taught ones (near), other names (far), and "
+        "what models know (general). Perplexity is its change on "
+        f"{recipe.text}. The best rate is the one with the highest product of "
+        "paraphrase and near names, of those with which all is known. Teaching "
+        "took "
         f"{seconds / 3600:.1f} hours in all. Seeds: {recipe.seeds}."
     )
 
@@ -115,7 +125,8 @@ def _knowledge(
             ]
         )
     header = ["way", "rate", "known %", "paraphrase %", "in a document %"]
-    return [*header, *(f"{kind} %" for kind in _KINDS), "perplexity %"], rows
+    titles = (f"{title} %" for title in _KINDS.values())
+    return [*header, *titles, "perplexity %"], rows
 
 
 def _costs(
