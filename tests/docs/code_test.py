@@ -15,6 +15,7 @@ from tests.docs.pages import blocks
 from tests.docs.pages import commands
 from tests.docs.pages import pages
 from training.pretraining import recipe as pretraining
+from training.studies.edits.recipe import EditsRecipe
 from training.studies.forgetting.recipe import ForgettingRecipe
 from training.studies.recall import recipe as knowledge
 from training.teaching.recipe import TeachingRecipe
@@ -95,9 +96,14 @@ def parse(script, args):
     if script == "training/recall.py":
         return knowledge.parse_recipe(args)
     if script == "training/teach.py":
-        rest = [arg for arg in args if arg != "--compare"]
-        compare = len(rest) < len(args)
-        kind = ForgettingRecipe if compare else TeachingRecipe
+        kinds = {
+            "--compare": ForgettingRecipe,
+            "--compare-edits": EditsRecipe,
+        }
+        rest = [arg for arg in args if arg not in kinds]
+        (kind,) = [kinds[arg] for arg in args if arg in kinds] or [
+            TeachingRecipe
+        ]
         return tyro.cli(kind, args=rest)
     if script in RECIPES:
         module, kind = RECIPES[script].rsplit(".", 1)

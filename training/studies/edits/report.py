@@ -78,8 +78,8 @@ def _summary(recipe: EditsRecipe, ways: list[dict]) -> str:
     return (
         f"{recipe.model} was taught {recipe.num_facts:,} invented facts of "
         f"{recipe.relations} relations, {recipe.facts_per_subject} a subject, "
-        f"in five phrasings and in {recipe.groups} groups, until all were "
-        f"known, at most {recipe.passes} passes. It gave "
+        f"in five phrasings{_in_groups(recipe.groups)}, until all were known, "
+        f"at most {recipe.passes} passes. It gave "
         f"{_percent(untaught)} % of the answers before. Known are the facts "
         "that are answered in each taught phrasing; paraphrase is the share of "
         f"others ({recipe.asked}) that are answered, and in a document the "
@@ -94,6 +94,10 @@ def _summary(recipe: EditsRecipe, ways: list[dict]) -> str:
         "took "
         f"{seconds / 3600:.1f} hours in all. Seeds: {recipe.seeds}."
     )
+
+
+def _in_groups(count: int) -> str:
+    return f" and {count:,} groups" if count > 1 else ""
 
 
 def _knowledge(
@@ -168,11 +172,19 @@ def _plot(chosen: list[tuple[dict, int]]) -> Figure:
     axes = figure.subplots()
     for way, index in chosen:
         found = way["tried"][index]
-        x = 100 * _median(found, lambda seed: seed["same"]["near"]["same"])
+        x = 100 * _median(found, lambda seed: seed["same"]["other"]["same"])
         y = 100 * _median(found, lambda seed: seed["paraphrase"])
         axes.scatter(x, y)
-        axes.annotate(way["title"], (x, y), fontsize=8)
-    axes.set_xlabel("Near names as before (%)")
+        axes.annotate(
+            way["title"],
+            (x, y),
+            xytext=(-6 if x > 60 else 6, 0),
+            textcoords="offset points",
+            ha="right" if x > 60 else "left",
+            va="center",
+            fontsize=8,
+        )
+    axes.set_xlabel("Other relations of the same subjects as before (%)")
     axes.set_ylabel("Other phrasings answered (%)")
     return figure
 
