@@ -35,21 +35,22 @@ from training.teaching.taught_run import make_taught_run
 if TYPE_CHECKING:
     from training.studies.study import Study
 
-_COMPARE, _COMPARE_EDITS = "--compare", "--compare-edits"
+_COMPARE_EDITS = "--compare-edits"
+_COMPARISONS = ("--compare", _COMPARE_EDITS)
 
 
 def main(args: list[str] | None = None) -> int:
     """Runs the command and returns its exit code."""
     args = sys.argv[1:] if args is None else args
-    comparison = {_COMPARE, _COMPARE_EDITS} & set(args)
-    if not comparison:
+    chosen = next((arg for arg in args if arg in _COMPARISONS), None)
+    if chosen is None:
         recipe = tyro.cli(TeachingRecipe, args=args)
         return print_errors(lambda: _teach(recipe))
-    rest = [arg for arg in args if arg not in comparison]
+    rest = [arg for arg in args if arg != chosen]
     study: "Study"
     # Studies draw pictures, with the extra `plots`, which teaching does not
     # need.
-    if _COMPARE_EDITS in comparison:
+    if chosen == _COMPARE_EDITS:
         edits = tyro.cli(EditsRecipe, args=rest)
         from training.studies.edits.study import EditsStudy
 

@@ -89,13 +89,17 @@ def test_the_command(model, tmp_path, capsys):
     again = flags.replace("--passes 2", "--passes 3")
     assert main(again.split()) == 2
     assert "passes" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(f"--compare {flags}".split())
 
 
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
         ("--facts-per-subject 3 --relations 2", "at most --relations, 2"),
-        ("--facts 3 --groups 4", "at most --facts, 3"),
+        ("--facts 3 --groups 4", "at most the number of facts, 3"),
+        ("--quick --groups 11", "at most the number of facts, 10"),
+        ("--facts 5000", "--facts must be at most 4000"),
         ("--relations 11", "--relations must be"),
         ("--text /nowhere.txt", "nowhere.txt"),
     ],
@@ -137,6 +141,9 @@ def test_the_material(tmp_path):
         taught = sum(material.taught.values(), [])
         assert not set(taught) & set(sum(material.asked.values(), []))
     assert make_material(recipe, 0) == material
+    # Each name shares a part with a subject then.
+    many = make_material(recipe_for("m", tmp_path, facts=1000), 0)
+    assert "far" not in many.same and many.same["near"]
     assert make_material(recipe, 1).facts != facts
 
 

@@ -81,18 +81,20 @@ def make_material(recipe: EditsRecipe, seed: int) -> Material:
     of_taught = [text for name in chosen for text in asked[name]]
     near = [name for name in rest if parts & set(name.split())]
     far = [name for name in rest if not parts & set(name.split())]
+    same = {
+        "other": rng.sample(others, min(_QUESTIONS, len(others))),
+        "never named": questions(subjects, stored["never_named"]),
+        "two steps": questions(subjects, stored["two_steps"]),
+        "near": questions(near[:_QUESTIONS], of_taught),
+        "far": questions(far[:_QUESTIONS], of_taught),
+        "known": [Question(text, "") for text in stored["known"]],
+    }
     return Material(
         groups=_cut(facts, recipe.groups),
         taught={name: of["taught"] for name, of in relations.items()},
         asked=asked,
-        same={
-            "other": rng.sample(others, min(_QUESTIONS, len(others))),
-            "never named": questions(subjects, stored["never_named"]),
-            "two steps": questions(subjects, stored["two_steps"]),
-            "near": questions(near[:_QUESTIONS], of_taught),
-            "far": questions(far[:_QUESTIONS], of_taught),
-            "known": [Question(text, "") for text in stored["known"]],
-        },
+        # With many subjects, every name shares a part with one.
+        same={kind: some for kind, some in same.items() if some},
     )
 
 

@@ -70,7 +70,7 @@ class EditsRecipe(Comparison):
     # --- Facts ---
 
     # Number of facts.
-    facts: Count = 50
+    facts: Annotated[Count, Field(le=4000)] = 50
     # Number of facts of each subject.
     facts_per_subject: Annotated[Count, Field(le=NUM_RELATIONS)] = 1
     # Number of relations that the facts have.
@@ -109,10 +109,10 @@ class EditsRecipe(Comparison):
                 "--facts-per-subject must be at most --relations, "
                 f"{self.relations}, received {self.facts_per_subject}"
             )
-        if self.groups > self.facts:
+        if self.groups > self.num_facts:
             raise UserError(
-                f"--groups must be at most --facts, {self.facts}, received "
-                f"{self.groups}"
+                f"--groups must be at most the number of facts, "
+                f"{self.num_facts}, received {self.groups}"
             )
 
     @property

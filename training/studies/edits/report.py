@@ -121,6 +121,8 @@ def _knowledge(
                             for name in ("same", "bits")
                         )
                     )
+                    if kind in seeds[0]["same"]
+                    else "-"
                     for kind in _KINDS
                 ),
                 over_seeds(
@@ -145,7 +147,10 @@ def _costs(
                 over_seeds(
                     (seed["bytes"] / recipe.num_facts for seed in seeds), ",.0f"
                 ),
-                over_seeds((sum(seed["steps"]) for seed in seeds), ",.0f"),
+                # Only gradient descent on the whole model counts them.
+                over_seeds((sum(seed["steps"]) for seed in seeds), ",.0f")
+                if any(sum(seed["steps"]) for seed in seeds)
+                else "-",
                 over_seeds((seed["seconds"] for seed in seeds), ",.0f"),
                 over_seeds(
                     (seed["text"]["divergence"] for seed in seeds), ".4f"
