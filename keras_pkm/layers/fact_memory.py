@@ -31,17 +31,18 @@ class FactMemory(Memory):
     last in it, at most `window` tokens ago. Each kind of question, a relation,
     has a key; a token x asks what the key says that fits it best,
 
-        s = ⟨key, x⟩ + bias                          (for each of the keys)
-        output = values[subject, key of the largest s]    if that s is above 0
+        s = ⟨key, x⟩ + bias of the key                (for each of the keys)
+        row = the subject's row of the key with the largest s
+        output = value of the row          if s + bias of the row is above 0
 
-    among the keys of which the subject has a value. In all other cases the
-    output is exactly zero: a model to which this memory is added stays, bit for
+    among the keys of which the subject has a row. In all other cases the output
+    is exactly zero: a model to which this memory is added stays, bit for
     bit, as it was, wherever no subject stands, and wherever something else is
     asked of a subject. So facts that are taught later leave earlier ones as
     they are.
 
-    The table has a row for each key, whose last column is the bias, and one for
-    each pair of a subject and a key. Rows belong to nobody at first:
+    The table has a row for each key, and one for each pair of a subject and a
+    key. The last column of each is its bias. Rows belong to nobody at first:
     `claim_key` and `claim` give them away, and a row's tag says whose it is.
     `keras_pkm.teaching.FactTeacher` does so, fits the keys, and finds the
     values.
@@ -214,24 +215,26 @@ class FactMemory(Memory):
         fits = ops.take_along_axis(
             self._fits(tokens), ops.where(is_own, key, 0), axis=1
         )
-        fits = ops.where(is_own, fits, -1.0)
+        fits = ops.where(is_own, fits, -np.inf)
         best = ops.argmax(fits, axis=1)[:, None]
         best = ops.cast(best, "int32")
         slot = ops.take_along_axis(slots, best, axis=1)
-        weight = ops.take_along_axis(fits, best, axis=1) > 0
+        bias = self._rows(slot[:, None])[:, -1:]
+        weight = ops.take_along_axis(fits, best, axis=1) + bias > 0
         return slot[:, None], ops.cast(weight, "float32")[:, None]
 
     def _fits(self, tokens: Tensor) -> Tensor:
         """How well each key fits each token."""
-        numbers = ops.arange(self.num_keys, dtype="int32")[:, None, None]
-        keys = self.table(
-            numbers,
-            ops.ones_like(numbers, "float32"),
-            implementation="portable",
-        )
-        keys = ops.stop_gradient(keys)
+        numbers = ops.arange(self.num_keys, dtype="int32")
+        keys = self._rows(numbers[:, None, None])
         tokens = ops.cast(tokens, "float32")
         return ops.matmul(tokens, ops.transpose(keys[:, :-1])) + keys[:, -1]
+
+    def _rows(self, slots: Tensor) -> Tensor:
+        """Single rows, of slots of shape `(rows, 1, 1)`."""
+        weights = ops.ones_like(slots, "float32")
+        rows = self.table(slots, weights, implementation="portable")
+        return ops.stop_gradient(rows)
 
     def build_combine(self, dim: int) -> None:
         self.output_projection = None
@@ -335,11 +338,19 @@ class FactMemory(Memory):
         Args:
             slots: sequence of int, all different.
             rows: array of shape `(len(slots), dim + 1)`. The last column is the
-                bias of a key, and nothing in other rows.
+                bias.
         """
-        values = np.array(ops.convert_to_numpy(self.table.values))
+        values = self._values()
         values[np.asarray(slots, "int64")] = rows
         self.table.values.assign(values)
+
+    def rows(self, slots: Sequence[int] | np.ndarray) -> np.ndarray:
+        """Returns rows of the table, of shape `(len(slots), dim + 1)`.
+
+        Args:
+            slots: sequence of int.
+        """
+        return self._values()[np.asarray(slots, "int64")]
 
     def _row_of(
         self, token_ids: Sequence[int] | np.ndarray, key: int
@@ -369,6 +380,9 @@ class FactMemory(Memory):
         starts, owners = self._rows_of(context, np)
         order = self.orders.index(len(ids))
         return int(starts[0, order]), int(owners[0, order]) | key
+
+    def _values(self) -> np.ndarray:
+        return np.array(ops.convert_to_numpy(self.table.values))
 
     def _tags(self) -> np.ndarray:
         return np.array(ops.convert_to_numpy(self.table.tags))

@@ -50,8 +50,9 @@ def slots_by_hand(ids, x, claimed, rows):
                 if name == subject
             }
             best = max(fits, key=fits.get)
-            if fits[best] > 0:
-                slot = claimed[subject, best]
+            of_subject = claimed[subject, best]
+            if fits[best] + rows[of_subject, -1] > 0:
+                slot = of_subject
         found.append(slot)
     return found
 

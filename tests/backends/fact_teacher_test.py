@@ -204,17 +204,38 @@ def test_models_that_do_not_suit():
         FactTeacher(make_model())
 
 
-def test_keys_are_fitted_again_with_facts_that_they_miss(monkeypatch):
-    """Keys are first fitted with some of the subjects alone."""
+def test_biases_are_raised_where_keys_miss_a_fact(monkeypatch):
+    """Keys are fitted with some of the subjects alone."""
     names = "ann bob cid dot eve fay gus hal".split()
     facts = [Fact(name, "home", "rome") for name in names]
     monkeypatch.setattr(fact_teacher, "_NAMES", 1)
-    missed = {}
-    for refits in (0, 3):
-        monkeypatch.setattr(fact_teacher, "_REFITS", refits)
+    missed, biases = {}, {}
+    for margin in (-np.inf, 0.1):
+        monkeypatch.setattr(fact_teacher, "_MARGIN", margin)
         teacher = make_teacher(make_model(), Words(), odds=-4.0)
-        missed[refits] = teacher.teach(facts)
-    assert missed[0] and not missed[3]
+        missed[margin] = teacher.teach(facts)
+        table = teacher.memory.table
+        rows = to_numpy(table.values)[8:][to_numpy(table.tags)[8:] != 0]
+        biases[margin] = (rows[:, -1] != 0).sum()
+    assert len(missed[-np.inf]) == biases[0.1] > 0
+    assert not missed[0.1] and not biases[-np.inf]
+
+
+def test_facts_of_a_subject_share_its_odds():
+    teacher = make_teacher(make_model(), Words())
+    memory = teacher.memory
+    teacher.teach(FACTS[:2])
+    teacher.teach(FACTS[2:])
+    words = teacher._tokenize
+    found = {}
+    for fact in FACTS:
+        key = memory.find_key(f"{fact.relation} 0")
+        slot = memory.find(words(fact.subject), key)
+        found[fact] = float(memory.rows([slot])[0, -1])
+    assert found[FACTS[0]] == found[FACTS[1]] == 0
+    # As many misfires as one fact: half for each of two.
+    expected = np.log(2) / np.log(fact_teacher._FEWER)
+    assert found[FACTS[2]] == pytest.approx(expected, rel=0.01)
 
 
 def test_odds_are_added_to_each_key():

@@ -116,7 +116,7 @@ def teach_finished(
             background=background,
             learning_rate=recipe.learning_rate or 0.3,
             steps=recipe.steps or 20,
-            odds=1.0 if recipe.odds is None else recipe.odds,
+            odds=3.0 if recipe.odds is None else recipe.odds,
             seed=recipe.seed,
             verbose=True,
         )

@@ -94,9 +94,9 @@ class TeachingRecipe(Text):
     memory_layer: Count | None = None
     # Number of rows of that memory. Default: 16,384.
     num_slots: Count | None = None
-    # How readily such a model takes a text for a question about a fact. With 3,
-    # it knows more phrasings, and takes more other questions for one. The
-    # default is 1.
+    # How readily such a model takes a text for a question about a fact. With
+    # more, it knows more phrasings, and takes more other questions for one. The
+    # default is 3.
     odds: Real | None = None
     # Measure what remains of a finished model: names like those of the subjects
     # and other names, other questions about the subjects, what models know, and

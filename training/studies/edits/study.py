@@ -132,6 +132,9 @@ def try_way(recipe: EditsRecipe, key: str, rate: float, seed: int) -> dict:
         steps.append(teaching.teach(group))
         seconds += time.perf_counter() - began
         found_then.append(_known(after, teaching, group, material))
+    last = found_then[0]
+    if len(material.groups) > 1:
+        last = _known(after, teaching, material.groups[0], material)
     facts = material.facts
     shares = _shares(after, teaching, facts, material.taught)
     same = {
@@ -150,7 +153,7 @@ def try_way(recipe: EditsRecipe, key: str, rate: float, seed: int) -> dict:
         "untaught": _known(before, None, facts, material),
         "first group": {
             "then": found_then[0],
-            "at the end": _known(after, teaching, material.groups[0], material),
+            "at the end": last,
         },
         "same": same,
         "text": compare_on_text(before, after, windows),
