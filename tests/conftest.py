@@ -5,7 +5,9 @@ import pathlib
 import keras
 import pytest
 
-if keras.backend.backend() == "tensorflow":
+if keras.backend.backend() == "jax":
+    import tests.on_jax  # noqa: F401
+elif keras.backend.backend() == "tensorflow":
     from tests.on_tensorflow import free_memory  # noqa: F401
     from tests.on_tensorflow import memory  # noqa: F401
     from tests.on_tensorflow import mirrored  # noqa: F401

@@ -32,9 +32,13 @@ class Facts(Protocol):
     def bits(self) -> float | None: ...
 
     def examples_of(
-        self, facts: tf.Tensor
+        self, facts: tf.Tensor, draw: tf.Tensor | None = None
     ) -> tuple[dict[str, tf.Tensor], tf.Tensor, tf.Tensor]:
-        """Returns features, labels and weights of facts by their indices."""
+        """Returns features, labels and weights of facts by their indices.
+
+        What is drawn anew each time that a fact is trained depends on `draw`,
+        a number for each fact. Without it, facts are asked for.
+        """
 
 
 def training_batches(
@@ -54,8 +58,8 @@ def training_batches(
     def batch(
         step: tf.Tensor,
     ) -> tuple[dict[str, tf.Tensor], tf.Tensor, tf.Tensor]:
-        rows, _ = shuffled_rows(facts.num_facts, batch_size, seed, step)
-        return facts.examples_of(rows)
+        rows, places = shuffled_rows(facts.num_facts, batch_size, seed, step)
+        return facts.examples_of(rows, places)
 
     steps = tf.data.Dataset.range(first_step, first_step + num_steps)
     return step_batches(steps, batch)

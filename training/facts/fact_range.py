@@ -30,6 +30,6 @@ class FactRange:
         return bits and bits * self.num_facts / self.source.num_facts
 
     def examples_of(
-        self, facts: tf.Tensor
+        self, facts: tf.Tensor, draw: tf.Tensor | None = None
     ) -> tuple[dict[str, tf.Tensor], tf.Tensor, tf.Tensor]:
-        return self.source.examples_of(facts + self.first)
+        return self.source.examples_of(facts + self.first, draw)

@@ -23,6 +23,7 @@ def open_facts(
     values: int,
     relations: int,
     vocabulary_size: int,
+    synonyms: int = 1,
     causal: bool = False,
 ) -> Facts:
     """Returns facts."""
@@ -31,6 +32,7 @@ def open_facts(
             num_facts=int(source),
             num_values=values,
             num_relations=relations,
+            synonyms=synonyms,
             causal=causal,
         )
     if source == "unicode":

@@ -35,8 +35,12 @@ class RandomFacts:
     num_relations: int = 4
     # Number of tokens of a name.
     name_length: int = 3
-    # Number of different tokens in names.
+    # Number of different tokens in names, or with synonyms of their meanings.
     name_tokens: int = 128
+    # Number of tokens of each meaning in names. Each time that a fact is
+    # trained, others are drawn. It is asked for with combinations of them that
+    # are never trained, of any subject.
+    synonyms: int = 1
     seed: int = 0
     # Whether the inputs are those of a causal model.
     causal: bool = False
@@ -63,7 +67,11 @@ class RandomFacts:
     @property
     def first_value(self) -> int:
         """The id of the first value's token; the other values follow."""
-        return _SPECIAL + self.name_tokens + self.num_relations
+        return _SPECIAL + self._num_words + self.num_relations
+
+    @property
+    def _num_words(self) -> int:
+        return self.name_tokens * self.synonyms
 
     @property
     def sequence_length(self) -> int:
@@ -84,8 +92,31 @@ class RandomFacts:
         )
         return tf.cast(drawn, "int32")
 
-    def inputs_of(self, facts: tf.Tensor) -> tf.Tensor:
-        """Returns the inputs of a model for facts."""
+    def _synonyms_of(
+        self, facts: tf.Tensor, draw: tf.Tensor | None
+    ) -> tf.Tensor:
+        """Which of its synonyms each token of the subjects is."""
+        # A combination whose sum the number of synonyms divides is asked for.
+        kind = "asked" if draw is None else tf.strings.as_string(draw)
+        text = tf.strings.join([tf.strings.as_string(facts), "/", kind])
+        remainders = 1 if draw is None else self.synonyms - 1
+        free = self.synonyms ** (self.name_length - 1)
+        drawn = tf.strings.to_hash_bucket_strong(
+            text, free * remainders, key=[self.seed, 1]
+        )
+        powers = self.synonyms ** np.arange(self.name_length - 1)
+        words = drawn[:, None] // powers % self.synonyms
+        remainder = 0 if draw is None else 1 + drawn // free
+        last = (remainder - tf.reduce_sum(words, axis=1)) % self.synonyms
+        return tf.concat([words, last[:, None]], axis=1)
+
+    def inputs_of(
+        self, facts: tf.Tensor, draw: tf.Tensor | None = None
+    ) -> tf.Tensor:
+        """Returns the inputs of a model for facts.
+
+        Each `draw` of a fact has other synonyms; without it, it is asked for.
+        """
         name = tf.raw_ops.RandomIndexShuffle(
             index=facts // self.num_relations,
             seed=tf.constant([self.seed, 0, 0], "int64"),
@@ -93,7 +124,9 @@ class RandomFacts:
         )
         powers = self.name_tokens ** np.arange(self.name_length)[::-1]
         name = name[:, None] // powers % self.name_tokens
-        relation = facts % self.num_relations + self.name_tokens
+        if self.synonyms > 1:
+            name = name * self.synonyms + self._synonyms_of(facts, draw)
+        relation = facts % self.num_relations + self._num_words
         tokens = tf.concat([name, relation[:, None]], axis=1) + _SPECIAL
         tokens = tf.pad(tokens, [[0, 0], [1, 0]], constant_values=START)
         if self.causal:
@@ -103,10 +136,10 @@ class RandomFacts:
         return tf.cast(tokens, "int32")
 
     def examples_of(
-        self, facts: tf.Tensor
+        self, facts: tf.Tensor, draw: tf.Tensor | None = None
     ) -> tuple[dict[str, tf.Tensor], tf.Tensor, tf.Tensor]:
         """Returns features, labels and weights of a language model's task."""
-        tokens = self.inputs_of(facts)
+        tokens = self.inputs_of(facts, draw)
         labels = self.first_value + self.values_of(facts)[:, None]
         if self.causal:
             labels = tf.concat([tokens[:, 1:], labels], axis=1)

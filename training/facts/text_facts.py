@@ -79,7 +79,7 @@ class TextFacts:
             )
 
     def examples_of(
-        self, facts: tf.Tensor
+        self, facts: tf.Tensor, draw: tf.Tensor | None = None
     ) -> tuple[dict[str, tf.Tensor], tf.Tensor, tf.Tensor]:
         """Returns features, labels and weights of a language model's task."""
         features, labels, weights = keras.tree.map_structure(

@@ -146,3 +146,40 @@ def test_some_facts(drawn):
     np.testing.assert_array_equal(y[:, 0], FACTS.first_value + values[8:10])
     assert (x["token_ids"][:, x["mask_positions"][0, 0]] == MASK).all()
     assert weights.dtype == np.float32 and (weights == 1).all()
+
+
+def test_synonyms_are_asked_for_in_combinations_that_are_never_trained():
+    facts = dataclasses.replace(FACTS, num_facts=3000, synonyms=4)
+    assert facts.vocabulary_size == FACTS.vocabulary_size + 3 * 32
+    indices = tf.range(3000, dtype=tf.int64)
+    asked = facts.inputs_of(indices).numpy()
+    np.testing.assert_array_equal(asked, facts.inputs_of(indices).numpy())
+    plain = dataclasses.replace(facts, synonyms=1).inputs_of(indices).numpy()
+    trained = [
+        facts.inputs_of(indices, indices + 3000 * number).numpy()
+        for number in range(20)
+    ]
+    for inputs in (asked, *trained):
+        names, words = np.divmod(inputs[:, 1:4] - 4, 4)
+        np.testing.assert_array_equal(names, plain[:, 1:4] - 4)
+        np.testing.assert_array_equal(inputs[:, 4] - 4 * 32, plain[:, 4] - 32)
+        is_asked = words.sum(axis=1) % 4 == 0
+        assert is_asked.all() if inputs is asked else not is_asked.any()
+    # All words of a meaning, about as often.
+    _, words = np.divmod(np.concatenate(trained)[:, 1:4] - 4, 4)
+    for place in range(3):
+        counts = np.bincount(words[:, place], minlength=4)
+        assert chi_square(counts) < 20
+    assert len(np.unique(asked[:, 1:4], axis=0)) > 2500
+    # A batch's place in the training says which ones are drawn.
+    batches = [
+        [features["token_ids"].numpy() for features, _, _ in batches]
+        for batches in [
+            training_batches(
+                facts, batch_size=50, seed=1, first_step=first, num_steps=2
+            )
+            for first in (0, 0, 60)
+        ]
+    ]
+    np.testing.assert_array_equal(batches[0], batches[1])
+    assert (np.stack(batches[0]) != np.stack(batches[2])).any()

@@ -29,6 +29,14 @@ class Candidate:
     memory_layers: tuple[int, ...] | None = None
     # Whether its memories read one table.
     share_table: bool = False
+    # The n-grams at whose hashes its memories are read, instead of product
+    # keys, with as many slots.
+    ngrams: tuple[int, ...] | None = None
+    # How many experts a token takes, of a mixture of as many parameters as the
+    # table in place of the first feed-forward network; 0 for no mixture.
+    experts: int = 0
+    # Its number of layers, times that of the recipe.
+    times_layers: int = 1
 
     @property
     def has_memory(self) -> bool:
@@ -43,6 +51,13 @@ CANDIDATES = {
     ),
     "wide-parameters": Candidate(
         "plain, widened to ResM's parameters", "ffn", widened_to="parameters"
+    ),
+    "deeper": Candidate("plain, twice as deep", "ffn", times_layers=2),
+    "experts-1": Candidate("mixture of experts, top 1", "ffn", experts=1),
+    "experts-2": Candidate("mixture of experts, top 2", "ffn", experts=2),
+    "ngrams": Candidate("n-grams of 2 and 3 tokens", "resm", ngrams=(2, 3)),
+    "ngrams-question": Candidate(
+        "n-grams of 3 to 5 tokens", "resm", ngrams=(3, 4, 5)
     ),
     "pkm": Candidate("PKM", "pkm"),
     "resm": Candidate("ResM", "resm"),

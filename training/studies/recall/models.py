@@ -6,6 +6,7 @@ import keras
 import keras_hub
 
 from keras_pkm.layers.memories import memories
+from keras_pkm.layers.ngram_memory import NGramMemory
 from keras_pkm.layers.value_table import first_values
 from keras_pkm.trainers.freezing import freeze_pooler
 from training.facts.fact_batches import Facts
@@ -14,6 +15,8 @@ from training.loading.families import family_named
 from training.runs.user_error import UserError
 from training.studies.recall.candidates import Block
 from training.studies.recall.candidates import Candidate
+from training.studies.recall.mixture_of_experts import MixtureOfExperts
+from training.studies.recall.mixture_of_experts import put_experts
 from training.studies.recall.recipe import RecallRecipe
 
 _TOKENS_STDDEV = 0.1
@@ -37,10 +40,24 @@ def build_model(
     layers = candidate.memory_layers or recipe.memory_layers
     keras.utils.set_random_seed(seed)
     family = family_named(_FAMILIES[recipe.objective])
+    memory = {
+        **recipe.memory_config(),
+        "num_sub_keys": num_sub_keys,
+        "values_initializer": first_values(),
+        **candidate.memory,
+    }
+    if candidate.ngrams:
+        hashed = NGramMemory(
+            num_sub_keys**2,
+            orders=candidate.ngrams,
+            num_heads=recipe.memory_heads,
+            values_initializer=first_values(),
+        )
+        memory = keras.saving.serialize_keras_object(hashed)
     model = family.make_task(
         {
             "vocabulary_size": facts.vocabulary_size,
-            "num_layers": recipe.num_layers,
+            "num_layers": recipe.num_layers * candidate.times_layers,
             "num_heads": recipe.num_heads,
             "hidden_dim": recipe.hidden_dim,
             "intermediate_dim": intermediate_dim,
@@ -50,13 +67,19 @@ def build_model(
         memory_layers=() if block == "ffn" else layers,
         memory_block=block,
         share_table=candidate.share_table,
-        memory={
-            **recipe.memory_config(),
-            "num_sub_keys": num_sub_keys,
-            "values_initializer": first_values(),
-            **candidate.memory,
-        },
+        memory=memory,
     )
+    if candidate.experts:
+        # An expert has about twice this number of parameters for each unit.
+        units = recipe.num_sub_keys**2 // 2
+        put_experts(
+            model.backbone.transformer_layers[0],
+            MixtureOfExperts(
+                max(1, units // intermediate_dim),
+                intermediate_dim,
+                candidate.experts,
+            ),
+        )
     freeze_pooler(model.backbone)
     _draw_first_weights(model)
     return model

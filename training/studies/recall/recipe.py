@@ -60,6 +60,10 @@ class RecallRecipe(ModelSizes, MemorySizes, Schedule, Comparison):
     values: Annotated[Count, Field(ge=2)] = 1024
     # Number of relations of each subject of random facts.
     relations: Count = 4
+    # Number of words of the same meaning for each word of a random subject.
+    # Each time that a fact is trained, others of them are drawn, and it is
+    # asked for with combinations that are never trained.
+    synonyms: Count = 1
     # Size of the vocabulary that is trained for facts that are text.
     vocabulary_size: Count = 2000
 
@@ -71,8 +75,11 @@ class RecallRecipe(ModelSizes, MemorySizes, Schedule, Comparison):
     objective: Literal["masked", "causal"] = "masked"
     # The models to compare. wide-time is a plain model, widened to the step
     # time of resm; wide-parameters is widened to the parameters of resm;
-    # init-resm trains without memory for the first half of the time. The
-    # others are resm, or pkm, with an option of its memory or its optimizer.
+    # init-resm trains without memory for the first half of the time; experts-1
+    # and experts-2 have a mixture of experts of as many parameters as the
+    # table, in place of a feed-forward network; the memory of ngrams is read at
+    # hashes of tokens. The others are resm, or pkm, with an option of its
+    # memory or its optimizer.
     candidates: Annotated[tuple[CandidateName, ...], DISTINCT] = (
         "plain",
         "wide-time",
@@ -101,6 +108,8 @@ class RecallRecipe(ModelSizes, MemorySizes, Schedule, Comparison):
     # several, each candidate uses the one with which it knows most; the choice
     # is made with a separate seed.
     learning_rates: NotNegatives = (2e-3,)
+    # The same for candidates without a memory, if they are to have others.
+    plain_learning_rates: NotNegatives | None = None
     # Learning rates of the memory values, chosen in the same way.
     memory_learning_rates: NotNegatives = (3e-2,)
     # Schedule of the memory values' learning rate: constant, or linear like the
@@ -136,6 +145,7 @@ class RecallRecipe(ModelSizes, MemorySizes, Schedule, Comparison):
             self.facts if num_facts is None else str(num_facts),
             values=self.values,
             relations=self.relations,
+            synonyms=self.synonyms,
             vocabulary_size=self.vocabulary_size,
             causal=self.objective == "causal",
         )
@@ -155,6 +165,8 @@ class RecallRecipe(ModelSizes, MemorySizes, Schedule, Comparison):
             raise out_of_range(
                 self, "candidates", "without pkm with --objective causal"
             )
+        if self.synonyms > 1 and not self.has_random_facts:
+            raise out_of_range(self, "synonyms", "1 with facts that are text")
         if self.sweep == "facts" and not self.has_random_facts:
             raise UserError(
                 f"--sweep facts needs random facts, received --facts "

@@ -83,6 +83,8 @@ def measure_step_times(recipe: RecallRecipe) -> StepTimes:
             timer.add(
                 key, candidate.block, base, recipe.num_sub_keys, candidate
             )
+        elif candidate.experts or candidate.times_layers > 1:
+            timer.add(name, "ffn", base, candidate=candidate)
     widths = {}
     if "wide-parameters" in recipe.candidates:
         widths["wide-parameters"] = width_of_as_many_parameters(

@@ -67,10 +67,11 @@ def grid_trials(recipe: RecallRecipe, key: str) -> list[Trial]:
 
 def rate_pairs(recipe: RecallRecipe, key: str) -> list[tuple[float, float]]:
     """Returns the pairs of learning rates to choose from for a candidate."""
-    of_values = recipe.memory_learning_rates
+    of_all, of_values = recipe.learning_rates, recipe.memory_learning_rates
     if not CANDIDATES[key].has_memory:
+        of_all = recipe.plain_learning_rates or of_all
         of_values = of_values[:1]
-    return list(itertools.product(recipe.learning_rates, of_values))
+    return list(itertools.product(of_all, of_values))
 
 
 def main_trials(recipe: RecallRecipe) -> list[Trial]:

@@ -6,6 +6,7 @@ import pathlib
 import numpy as np
 import pytest
 
+from keras_pkm.layers import NGramMemory
 from keras_pkm.models import memories
 from keras_pkm.models import tables
 from training.facts.random_facts import RandomFacts
@@ -174,7 +175,7 @@ class FakeTimer:
     def __init__(self, recipe):
         self.models = {}
 
-    def add(self, key, block, width, num_sub_keys=1):
+    def add(self, key, block, width, num_sub_keys=1, candidate=None):
         memory = 0 if block == "ffn" else 0.05 + num_sub_keys / 10_000
         self.models[key] = 0.03 + width / 5000 + memory
 
@@ -243,13 +244,45 @@ def test_candidates_have_what_they_say(name):
     )
     layers = candidate.memory_layers or (1,)
     assert tuple(memories(model)) == (layers if candidate.has_memory else ())
+    assert model.backbone.num_layers == 2 * candidate.times_layers
     for memory in memories(model).values():
+        if candidate.ngrams:
+            assert isinstance(memory, NGramMemory)
+            assert memory.orders == candidate.ngrams
+            assert memory.num_slots == 32**2
         for option, value in candidate.memory.items():
             assert getattr(memory, option) == value
     for option, value in candidate.optimizer.items():
         assert getattr(model.optimizer, option) == value
     num_tables = 1 if candidate.share_table else len(memories(model))
     assert len(tables(model)) == num_tables
+
+
+@pytest.mark.parametrize("name", ["experts-1", "experts-2"])
+def test_a_mixture_has_as_many_parameters_as_resm(name):
+    recipe = recipe_of("--num-sub-keys 128")
+    counts = [
+        build_model(
+            recipe,
+            RandomFacts(100),
+            block=CANDIDATES[key].block,
+            intermediate_dim=256,
+            num_sub_keys=128,
+            seed=0,
+            candidate=CANDIDATES[key],
+        ).count_params()
+        for key in (name, "resm")
+    ]
+    assert counts[0] == pytest.approx(counts[1], rel=0.05)
+
+
+def test_plain_candidates_can_have_rates_of_their_own():
+    recipe = recipe_of("--full --plain-learning-rates 1 2 3 4 5 6")
+    assert len(rate_pairs(recipe, "plain")) == 6
+    assert len(rate_pairs(recipe, "resm")) == 6
+    assert {first for first, _ in rate_pairs(recipe, "resm")} == {
+        *(1e-3, 2e-3, 4e-3)
+    }
 
 
 def test_first_weights():

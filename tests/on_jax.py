@@ -1,0 +1,25 @@
+"""On JAX, most of a test's time is compilation: it is kept short."""
+
+import atexit
+import os
+import shutil
+import tempfile
+
+import jax
+
+_FLAGS = (
+    "--xla_backend_optimization_level=0",
+    "--xla_llvm_disable_expensive_passes=true",
+)
+_CACHE = "JAX_COMPILATION_CACHE_DIR"
+
+os.environ["XLA_FLAGS"] = " ".join(
+    [*_FLAGS, os.environ.get("XLA_FLAGS", "")]
+).strip()
+if _CACHE not in os.environ:
+    # Shared by the processes of xdist, which inherit it.
+    os.environ[_CACHE] = tempfile.mkdtemp()
+    atexit.register(shutil.rmtree, os.environ[_CACHE], ignore_errors=True)
+jax.config.update("jax_compilation_cache_dir", os.environ[_CACHE])
+jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
+jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
