@@ -44,12 +44,12 @@ class Group:
 
     # Batches of features, labels and weights.
     batches: Iterable[Any]
-    # Function of the model's evaluator that returns whether the model knows all
-    # of the group.
-    is_learned: Callable[[LanguageModelEvaluator], bool]
+    # Function of the model's evaluator that returns the share of the group that
+    # the model knows; of a text, how far it has been learned.
+    share_learned: Callable[[LanguageModelEvaluator], float]
     # Number of steps of one pass over the group.
     pass_steps: int
-    # Number of steps between two calls of `is_learned`.
+    # Number of steps between two calls of `share_learned`.
     check_every: int
 
 
@@ -62,8 +62,10 @@ class Material(Protocol):
     def groups(self, before: Evaluation) -> list[Group]:
         """Returns the groups that are taught one after another."""
 
-    def samples(self, batch_size: int, seed: int) -> tf.data.Dataset:
-        """Returns endless batches of random parts of the material."""
+    def samples(
+        self, batch_size: int, seed: int, share: float = 1.0
+    ) -> tf.data.Dataset:
+        """Returns endless batches of random parts of a share of it."""
 
     def figures(self, before: Evaluation, after: Evaluation) -> dict:
         """Returns the figures of the change, serializable as JSON."""
@@ -102,14 +104,17 @@ class FactMaterial:
         steps = math.ceil(facts.num_facts / self.batch_size)
         return Group(
             batches,
-            lambda evaluator: bool(evaluator.evaluate(asked).exact.all()),
+            lambda evaluator: float(evaluator.evaluate(asked).exact.mean()),
             pass_steps=steps,
             check_every=steps,
         )
 
-    def samples(self, batch_size: int, seed: int) -> tf.data.Dataset:
+    def samples(
+        self, batch_size: int, seed: int, share: float = 1.0
+    ) -> tf.data.Dataset:
+        count = math.ceil(share * self.facts.num_facts)
         return fact_batches.training_batches(
-            self.facts,
+            FactRange(self.facts, 0, count),
             batch_size=batch_size,
             seed=seed,
             first_step=0,
@@ -150,8 +155,8 @@ class TextMaterial:
         return [
             Group(
                 self.samples(self.batch_size, self.seed),
-                lambda evaluator: (
-                    evaluator.evaluate(measured).perplexity <= goal
+                lambda evaluator: min(
+                    1.0, goal / evaluator.evaluate(measured).perplexity
                 ),
                 pass_steps=len(measured),
                 check_every=max(_CHECK_EVERY, len(measured)),
@@ -163,9 +168,12 @@ class TextMaterial:
             self.text.rows, batch_size=self.batch_size, seed=_MEASURED_SEED
         )
 
-    def samples(self, batch_size: int, seed: int) -> tf.data.Dataset:
+    def samples(
+        self, batch_size: int, seed: int, share: float = 1.0
+    ) -> tf.data.Dataset:
+        count = math.ceil(share * len(self.text.rows))
         return self.text.objective.training_batches(
-            self.text.rows, batch_size=batch_size, seed=seed
+            self.text.rows[:count], batch_size=batch_size, seed=seed
         )
 
     def figures(self, before: Evaluation, after: Evaluation) -> dict:

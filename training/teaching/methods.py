@@ -1,5 +1,6 @@
 """The teaching methods, which differ in the weights that they train."""
 
+import dataclasses
 from collections.abc import Callable
 from collections.abc import Iterable
 from typing import Any
@@ -24,7 +25,20 @@ Method = Literal["values", "slots", "all", "head", "ffn", "lora", "replay"]
 Rule = Literal["adam", "sgd"]
 #: The methods that change memory values only.
 OF_MEMORIES: tuple[Method, ...] = ("values", "slots")
-_LORA_RANK = 8
+#: The names of the layers of attention and of feed-forward networks.
+ALL_MATRICES = (
+    *("query", "key", "value", "attention_output"),
+    *("feedforward_intermediate_dense", "feedforward_output_dense"),
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Lora:
+    """What LoRA adds."""
+
+    rank: int = 8
+    # The names of the layers; `None` for attention's queries and values.
+    layers: tuple[str, ...] | None = None
 
 
 class Teacher(Protocol):
@@ -47,10 +61,28 @@ def make_teacher(
     slots: int | None = None,
     importance: SlotImportance | None = None,
     replayed: tf.data.Dataset | None = None,
+    lora: Lora = Lora(),
+    of_values: float = 1.0,
+    towards_old: float = 0.0,
 ) -> Teacher:
     """Returns a teacher for a language model.
 
     Do not call the task before: `"lora"` changes its layers.
+
+    Args:
+        task: The language model.
+        method: What is trained.
+        learning_rate: The learning rate.
+        rule: The update rule of values, where only these are trained.
+        slots: For `"slots"`, the number of slots that a batch may change.
+        importance: What chooses them.
+        replayed: For `"replay"`, batches of old examples.
+        lora: For `"lora"`, what it adds.
+        of_values: Where all weights are trained, the learning rate of values,
+            times the other one.
+        towards_old: Where weights are trained, the share of the way back to
+            what they were that a step goes, divided by the learning rate: a
+            decoupled L2 penalty.
     """
     loss = keras.losses.SparseCategoricalCrossentropy(
         from_logits=True, reduction="mean_with_sample_weight"
@@ -65,14 +97,16 @@ def make_teacher(
             importance if method == "slots" else None,
             loss,
         )
-    variables = _trained(task, method)
+    variables = _trained(task, method, lora)
     if not variables:
         raise UserError(
             f"--method {method} needs a model with such a part, received a "
             f"{type(task).__name__}: pass another --method"
         )
-    optimizer = PKMAdam(learning_rate, learning_rate)
+    optimizer = PKMAdam(learning_rate, of_values * learning_rate)
     step = make_teaching_step(task, variables, optimizer, loss)
+    if towards_old:
+        step = _towards_old(step, variables, learning_rate * towards_old)
     if method != "replay":
         return _WeightTeacher(task, step, None)
     if replayed is None:
@@ -122,6 +156,25 @@ class _WeightTeacher:
         return self._step(*batch)
 
 
+def _towards_old(
+    step: Callable, variables: list[keras.Variable], share: float
+) -> Callable:
+    """A step, and a share of the way back to what the variables were."""
+    old = [tf.identity(each.value) for each in variables]
+
+    @tf.function
+    def go_back() -> None:
+        for variable, start in zip(variables, old):
+            variable.value.assign_sub(share * (variable.value - start))
+
+    def take(*batch: Any) -> Any:
+        largest = step(*batch)
+        go_back()
+        return largest
+
+    return take
+
+
 def _join(new: tf.Tensor, old: tf.Tensor) -> tf.Tensor:
     """Concatenates two arrays; the narrower one is padded with zeros."""
     width = max(new.shape[1], old.shape[1])
@@ -132,7 +185,9 @@ def _join(new: tf.Tensor, old: tf.Tensor) -> tf.Tensor:
     return tf.concat(padded, axis=0)
 
 
-def _trained(task: keras.Model, method: Method) -> list[keras.Variable]:
+def _trained(
+    task: keras.Model, method: Method, lora: Lora
+) -> list[keras.Variable]:
     if method in ("all", "replay"):
         freeze_pooler(task.backbone)
         return task.trainable_variables
@@ -145,7 +200,8 @@ def _trained(task: keras.Model, method: Method) -> list[keras.Variable]:
             "/feedforward_intermediate_dense/",
             "/feedforward_output_dense/",
         )
-    task.backbone.enable_lora(_LORA_RANK)
+    layers = None if lora.layers is None else list(lora.layers)
+    task.backbone.enable_lora(lora.rank, layers)
     return _found(task, "lora_kernel")
 
 

@@ -33,7 +33,7 @@ def teach(
     most = [
         steps or max(_STEPS, _PASSES * group.pass_steps) for group in groups
     ]
-    taken = []
+    taken, then = [], []
     with tqdm(
         total=sum(most), desc="Steps", leave=False, disable=None
     ) as progress:
@@ -41,13 +41,14 @@ def teach(
             until = _until_learned(group, evaluator, progress)
             batches = keep_inputs(task.input, group.batches)
             taken.append(teacher.teach(batches, at_most, until))
+            then.append(group.share_learned(evaluator))
             # Steps that were not needed count as done.
             progress.update(sum(most[: len(taken)]) - progress.n)
     figures = {
         name: each.figures(before[name], each.ask(evaluator))
         for name, each in asked.items()
     }
-    return {"steps": taken, **figures}
+    return {"steps": taken, "learned_then": then, **figures}
 
 
 def _until_learned(
@@ -63,6 +64,6 @@ def _until_learned(
             progress.update()
         if (calls - 1) % group.check_every:
             return False
-        return group.is_learned(evaluator)
+        return group.share_learned(evaluator) >= 1
 
     return until

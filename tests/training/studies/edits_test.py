@@ -147,13 +147,16 @@ def test_the_material(tmp_path):
     assert make_material(recipe, 1).facts != facts
 
 
-def test_the_best_rate_teaches_all():
-    def tried(known, paraphrase, near):
-        same = {"near": {"same": near}}
-        return {
-            "seeds": [{"known": known, "paraphrase": paraphrase, "same": same}]
+def test_the_best_rate_taught_what_it_should():
+    def tried(taught, paraphrase, near):
+        seed = {
+            "each group then": [{"taught": taught}, {"taught": 1.0}],
+            "paraphrase": paraphrase,
+            "same": {"near": {"same": near}},
         }
+        return {"seeds": [seed]}
 
-    assert best_of([tried(1, 0.5, 0.5), tried(0.9, 1, 1)]) == 0
-    assert best_of([tried(1, 0.5, 0.5), tried(1, 0.9, 0.3)]) == 1
-    assert best_of([tried(0.2, 0.5, 0.5), tried(0.9, 1, 1)]) == 1
+    assert best_of([tried(1, 0.5, 0.5), tried(0.8, 1, 1)]) == 0
+    assert best_of([tried(1, 0.5, 0.5), tried(0.9, 0.9, 0.3)]) == 1
+    assert best_of([tried(0.9, 0.5, 0.5), tried(1, 0.9, 0.3)]) == 1
+    assert best_of([tried(0.2, 0.5, 0.5), tried(0.8, 1, 1)]) == 1

@@ -1,18 +1,26 @@
 """`training/teach.py --compare`, to the end, at sizes that mean nothing."""
 
 import json
+from typing import get_args
 
+import numpy as np
 import pytest
 
+from keras_pkm.teaching import SlotImportance
 from tests.training.studies.run_here import run_here
 from tests.training.teach_test import TEXT
 from tests.training.teach_test import make_run
 from training import teach
 from training.runs.user_error import UserError
 from training.studies import study
+from training.studies.best_rate import best_rate
 from training.studies.forgetting import settings
+from training.studies.forgetting.candidates import CANDIDATES
+from training.studies.forgetting.chosen_slots import Frequency
+from training.studies.forgetting.chosen_slots import RandomSlots
 from training.studies.forgetting.merit import merit
 from training.studies.forgetting.recipe import ForgettingRecipe
+from training.studies.forgetting.recipe import MethodName
 from training.studies.forgetting.study import ForgettingStudy
 from training.studies.recall.recipe import RecallRecipe
 
@@ -59,14 +67,18 @@ def test_random_facts_to_the_end(here, tmp_path, capsys):
             (seed,) = each["seeds"]
             assert len(seed["steps"]) == 2 and max(seed["steps"]) <= 20
             assert seed["rows"] > 0
+            # Groups that were stopped before the last step were known.
+            for steps, share in zip(seed["steps"], seed["learned_then"]):
+                assert share == 1 or steps == 20
             assert seed["new"]["facts"] == 5
             assert seed["old"]["facts"] == 32
             assert each["learned"] == seed["new"]["known_after"]
             assert each["kept"] == seed["old"]["kept"]
     best = found["candidates"]["values-adam"]["best"]
+    tried = found["candidates"]["values-adam"]["tried"]
     merits = [
-        each["learned"] * each["kept"]
-        for each in found["candidates"]["values-adam"]["tried"]
+        (each["right_after"] >= 0.95, each["learned"] * each["kept"])
+        for each in tried
     ]
     assert merits[best] == max(merits)
     page = (out / "report.md").read_text()
@@ -136,31 +148,38 @@ def test_a_job_that_left_nothing_is_named(tmp_path):
         ForgettingStudy(ForgettingRecipe(out=tmp_path)).collect()
 
 
-def _of_text(learned, kept):
-    seeds = [{"new": {"perplexity_after": 1.0}}]
-    return merit({"learned": learned, "kept": kept, "seeds": seeds})
+def test_controls_choose_among_the_slots_that_are_read():
+    counted = SlotImportance(3, {1: [3, 1, 0, 0, 2]})
+    reads = {1: np.array([6, 2, 3, 0, 1])}
+    assert Frequency(counted).best(reads, 3)[1].tolist() == [0, 2, 1]
+    chosen = RandomSlots(counted)
+    order = chosen.best(reads, 9)[1].tolist()
+    assert sorted(order) == [0, 1, 2, 4] and order != [0, 1, 2, 4]
+    assert chosen.best({1: 5 * reads[1]}, 9)[1].tolist() == order
+    assert len(chosen.best(reads, 2)[1]) == 2
 
 
-def test_the_best_rate_of_a_text_is_one_that_taught_it():
-    assert _of_text(1.0, 0.5) > _of_text(0.99, 1.0)
-    assert _of_text(1.0, 0.9) > _of_text(1.0, 0.8)
-    assert _of_text(0.9, 0.9) > _of_text(0.8, 0.9)
-    # Product alone would prefer the second: -0.1 to -0.02.
-    assert _of_text(-0.1, 1.0) > _of_text(-0.2, 0.1)
+def test_all_ways_have_names_on_the_command_line():
+    assert set(CANDIDATES) == set(get_args(MethodName))
 
 
-def test_the_best_rate_of_facts_has_the_highest_product():
-    def of_facts(learned, kept):
-        seeds = [{"new": {"facts": 5}}]
-        return merit({"learned": learned, "kept": kept, "seeds": seeds})
+def test_merit():
+    assert merit(1.0, 0.5) < merit(0.99, 1.0)
+    # A product alone would prefer the second: -0.1 to -0.02.
+    assert merit(-0.1, 1.0) > merit(-0.2, 0.1)
 
-    assert of_facts(0.99, 1.0) > of_facts(1.0, 0.5)
+
+def test_the_best_rate_is_one_that_taught():
+    assert best_rate([0.2, 0.95, 1.0], [0.9, 0.3, 0.4]) == 2
+    assert best_rate([0.2, 0.95, 1.0], [0.9, 0.5, 0.4]) == 1
+    assert best_rate([0.2, 0.94], [0.9, 0.3]) == 0
 
 
 def _tried(rate, steps, known):
     seed = {
         "rate": rate,
         "steps": steps,
+        "learned_then": [1.0, known],
         "new": {"facts": 4, "known_after": known},
         "old": {"facts": 9, "kept": known},
     }

@@ -9,6 +9,8 @@ from keras_pkm.teaching import SlotImportance
 from tests.models.tiny import masked_batch
 from tests.models.tiny import tiny_masked_lm
 from training.runs.user_error import UserError
+from training.teaching.methods import ALL_MATRICES
+from training.teaching.methods import Lora
 from training.teaching.methods import make_teacher
 
 TRAINED = {
@@ -57,6 +59,55 @@ def test_trains_its_part_and_nothing_else(method):
     assert all(any(part in path for part in parts) for path in found)
     # All parts, in all layers.
     assert all(any(part in path for path in found) for part in parts)
+
+
+def test_lora_on_all_matrices():
+    task, batch = make_task(), batch_of(0)
+    lora = Lora(3, ALL_MATRICES)
+    teacher = make_teacher(task, "lora", learning_rate=0.01, lora=lora)
+    before = values_of(task)
+    teacher.teach([batch], steps=2)
+    found = changed(task, before)
+    for layer in ALL_MATRICES:
+        for kernel in ("a", "b"):
+            (path,) = (
+                path
+                for path in found
+                if path.endswith(f"{layer}/lora_kernel_{kernel}")
+            )
+            assert 3 in before[path].shape
+    assert len(found) == 2 * len(ALL_MATRICES)
+
+
+def test_values_can_have_a_rate_of_their_own():
+    moved = []
+    for times in (1, 10):
+        task = make_task()
+        before = values_of(task)
+        teacher = make_teacher(task, "all", learning_rate=1e-3, of_values=times)
+        teacher.teach([batch_of(0)], steps=1)
+        moved.append(
+            {
+                path: np.abs(value - before[path]).max()
+                for path, value in values_of(task).items()
+            }
+        )
+    for path, distance in moved[0].items():
+        factor = 10 if path.endswith("table/values") else 1
+        assert moved[1][path] == pytest.approx(factor * distance, rel=0.01)
+
+
+def test_a_step_goes_a_share_of_the_way_back():
+    one, other = make_task(), make_task()
+    start = values_of(one)
+    make_teacher(one, "all", learning_rate=0.01).teach([batch_of(0)], 1)
+    teacher = make_teacher(other, "all", learning_rate=0.01, towards_old=20)
+    teacher.teach([batch_of(0)], 1)
+    free, drawn = values_of(one), values_of(other)
+    assert changed(one, start)
+    for path, value in start.items():
+        expected = value + 0.8 * (free[path] - value)
+        np.testing.assert_allclose(drawn[path], expected, atol=1e-6)
 
 
 @pytest.mark.slow

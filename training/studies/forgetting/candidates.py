@@ -1,9 +1,16 @@
 """The teaching methods that are compared."""
 
 import dataclasses
+from collections.abc import Callable
+from typing import Any
 
+from keras_pkm.teaching.slot_importance import SlotImportance
+from training.studies.forgetting.chosen_slots import Frequency
+from training.studies.forgetting.chosen_slots import RandomSlots
 from training.studies.forgetting.recipe import ForgettingRecipe
+from training.teaching.methods import ALL_MATRICES
 from training.teaching.methods import OF_MEMORIES
+from training.teaching.methods import Lora
 from training.teaching.methods import Method
 from training.teaching.methods import Rule
 
@@ -18,6 +25,12 @@ class Candidate:
     method: Method
     # The update rule of memory values, if only these are trained.
     rule: Rule = "adam"
+    # The share of the old facts that may be replayed.
+    replayed: float = 1.0
+    # What scores slots, made of how often the old facts read them.
+    scores: Callable[[SlotImportance], SlotImportance] = lambda counted: counted
+    # Further arguments of `make_teacher`.
+    options: dict[str, Any] = dataclasses.field(default_factory=dict)
 
     def rates(self, recipe: ForgettingRecipe) -> tuple[float, ...]:
         """Returns the learning rates to try."""
@@ -28,14 +41,48 @@ class Candidate:
         return recipe.memory_learning_rates
 
 
+def _lora(rank: int) -> Candidate:
+    return Candidate(
+        f"LoRA on all matrices, rank {rank}",
+        "lora",
+        options={"lora": Lora(rank, ALL_MATRICES)},
+    )
+
+
 CANDIDATES = {
     "all": Candidate("all weights", "all"),
+    "all-fast-values": Candidate(
+        "all weights, values 15 times as fast", "all", options={"of_values": 15}
+    ),
+    "l2-3": Candidate(
+        "all weights, L2 towards the old, 3", "all", options={"towards_old": 3}
+    ),
+    "l2-30": Candidate(
+        "all weights, L2 towards the old, 30",
+        "all",
+        options={"towards_old": 30},
+    ),
     "replay": Candidate("all weights, the old replayed", "replay"),
+    "replay-10": Candidate(
+        "all weights, a tenth of the old replayed", "replay", replayed=0.1
+    ),
+    "replay-1": Candidate(
+        "all weights, a hundredth of the old replayed", "replay", replayed=0.01
+    ),
     "ffn": Candidate("feed-forward networks", "ffn"),
     "head": Candidate("masked-LM head", "head"),
     "lora": Candidate("LoRA", "lora"),
+    "lora-8": _lora(8),
+    "lora-32": _lora(32),
+    "lora-128": _lora(128),
     "values-adam": Candidate("values, Adam", "values"),
     "values-sgd": Candidate("values, SGD", "values", "sgd"),
     "slots-adam": Candidate("important slots, Adam", "slots"),
     "slots-sgd": Candidate("important slots, SGD", "slots", "sgd"),
+    "slots-frequent": Candidate(
+        "slots that are read most, Adam", "slots", scores=Frequency
+    ),
+    "slots-random": Candidate(
+        "random slots of those read, Adam", "slots", scores=RandomSlots
+    ),
 }

@@ -1,5 +1,7 @@
 """How good a learning rate is: what was learned, times what was kept."""
 
+import statistics
+
 
 def learned(found: dict) -> float:
     """Returns the share of the new facts that is known.
@@ -23,15 +25,15 @@ def kept(found: dict) -> float:
     return old["kept"] if "facts" in old else 1 / (1 + old["change"])
 
 
-def merit(tried: dict) -> tuple[bool, float]:
-    """Returns the merit of a learning rate, for comparison; higher is better.
+def right_after(found: dict) -> float:
+    """Returns the share that was known right after its group was taught."""
+    return statistics.mean(found["learned_then"])
 
-    Learning without keeping is useless, and so is keeping without learning. A
-    text whose perplexity has not fallen far enough does not count as taught,
-    however much of the old text is kept.
+
+def merit(learned: float, kept: float) -> float:
+    """Returns the merit of a learning rate; higher is better.
+
+    Learning without keeping is useless, and so is keeping without learning.
     """
-    of_text = "perplexity_after" in tried["seeds"][0]["new"]
-    was_reached = not of_text or tried["learned"] >= 1
-    learned, kept = tried["learned"], tried["kept"]
-    # Where the text has become worse, keeping little is no merit.
-    return was_reached, learned * kept if learned > 0 else learned
+    # Where a text has become worse, keeping little is no merit.
+    return learned * kept if learned > 0 else learned

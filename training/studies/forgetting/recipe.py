@@ -17,14 +17,24 @@ from training.runs.user_error import UserError
 
 MethodName = Literal[
     "all",
+    "all-fast-values",
+    "l2-3",
+    "l2-30",
     "replay",
+    "replay-10",
+    "replay-1",
     "ffn",
     "head",
     "lora",
+    "lora-8",
+    "lora-32",
+    "lora-128",
     "values-adam",
     "values-sgd",
     "slots-adam",
     "slots-sgd",
+    "slots-frequent",
+    "slots-random",
 ]
 
 
@@ -47,7 +57,11 @@ class ForgettingRecipe(Comparison):
     # The methods to compare. They train all weights (all), all weights with old
     # facts in each batch (replay), the feed-forward networks (ffn), only the
     # head (head), LoRA (lora), all values that a batch reads (values-...), or
-    # the values that matter most to a batch (slots-...).
+    # the values that matter most to a batch (slots-...). Others are all weights
+    # with a higher rate for values (all-fast-values), or with a penalty that
+    # draws them back (l2-...); replay of a tenth or a hundredth of the old
+    # facts; LoRA on all matrices, by its rank; and slots that are chosen by
+    # frequency alone or at random.
     methods: Annotated[tuple[MethodName, ...], DISTINCT] = (
         *("all", "replay", "ffn", "head", "lora"),
         *("values-adam", "values-sgd", "slots-adam", "slots-sgd"),

@@ -5,11 +5,17 @@ from collections.abc import Iterable
 from training.reports.knowledge_plots import plot_forgetting
 from training.studies.forgetting.merit import kept
 from training.studies.forgetting.merit import learned
+from training.studies.forgetting.merit import right_after
 from training.studies.forgetting.recipe import ForgettingRecipe
 from training.studies.report import Report
 from training.studies.report import Table
 from training.studies.report import over_seeds
 
+_BEST = (
+    "The best rate is the one with the highest product of what was learned and "
+    "what was kept, of those with which 95 % was learned right after it was "
+    "taught; if it was with none, of all."
+)
 _EDGES = (
     "A best rate that is the lowest or the highest of those that were tried is "
     "marked: rates beyond it may be better."
@@ -57,10 +63,7 @@ def _summary(recipe: ForgettingRecipe, findings: dict) -> str:
             f"The model of {recipe.model} was taught {recipe.text} until its "
             f"perplexity had fallen to {recipe.fall:g} of what it was, at most "
             f"{recipe.steps:,} steps of {recipe.batch_size:,} sequences; "
-            f"{recipe.keep} is what it was to keep. The best rate is the one "
-            "that changed this least, of those with which the first text's "
-            "perplexity fell as far; if it did with none, the one with the "
-            "highest product of what was learned and what was kept. " + _EDGES
+            f"{recipe.keep} is what it was to keep. {_BEST} {_EDGES}"
         )
     known = ", ".join(
         f"{100 * share:.2f}" for share in findings["known_before"]
@@ -69,10 +72,10 @@ def _summary(recipe: ForgettingRecipe, findings: dict) -> str:
         f"Models with a memory that knew {known} % of {recipe.old_facts:,} "
         f"random facts were taught {recipe.new_facts:,} new ones in groups of "
         f"{recipe.group_size:,}, each until all were known, at most "
-        f"{recipe.steps:,} steps. New is the share of the new facts that is "
-        "known at the end, old that of the old ones known before that still "
-        "is. The best rate is the one with the highest product of both, by "
-        f"these medians. {_EDGES} Groups learned are those that were known "
+        f"{recipe.steps:,} steps. Right after is the share of the facts that "
+        "are known when their group has been taught, new of those that are "
+        "known at the end, old of the old ones known before that still are. "
+        f"{_BEST} {_EDGES} Groups learned are those that were known "
         "completely before the last of these steps, with all seeds, at the "
         "rate of the row and at all rates: the others were stopped by the "
         f"number of steps. Seeds: {recipe.seeds}."
@@ -93,6 +96,7 @@ def _fact_table(
                 found["title"],
                 _rate(found, index, are_best),
                 *groups,
+                _then(tried["seeds"]),
                 _percent(map(learned, tried["seeds"])),
                 _percent(map(kept, tried["seeds"])),
                 over_seeds(
@@ -104,9 +108,14 @@ def _fact_table(
     header = [
         *("what is trained", "rate", "groups learned"),
         *(["at all rates"] if are_best else []),
-        *("new %", "old %", "steps", "rows"),
+        *("right after %", "new %", "old %", "steps", "rows"),
     ]
     return header, rows
+
+
+def _then(seeds: list[dict]) -> str:
+    """The share of facts that are known right after their group."""
+    return _percent(map(right_after, seeds))
 
 
 def _text_table(

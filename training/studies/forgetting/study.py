@@ -8,10 +8,12 @@ from collections.abc import Sequence
 from keras_pkm.teaching.memory_teacher import MemoryTeacher
 from training.runs.files import read_json
 from training.runs.files import write_json
+from training.studies.best_rate import best_rate
 from training.studies.forgetting.candidates import CANDIDATES
 from training.studies.forgetting.merit import kept
 from training.studies.forgetting.merit import learned
 from training.studies.forgetting.merit import merit
+from training.studies.forgetting.merit import right_after
 from training.studies.forgetting.recipe import ForgettingRecipe
 from training.studies.forgetting.report import make_report
 from training.studies.forgetting.settings import check_setting
@@ -108,11 +110,13 @@ class ForgettingStudy(Study):
                 for seed in seeds
             ]
             tried = [_of_a_rate(each) for each in zip(*found)]
-            merits = [merit(each) for each in tried]
             candidates[key] = {
                 "title": CANDIDATES[key].title,
                 "tried": tried,
-                "best": merits.index(max(merits)),
+                "best": best_rate(
+                    [each["right_after"] for each in tried],
+                    [merit(each["learned"], each["kept"]) for each in tried],
+                ),
             }
         known = None
         if self.recipe.model is None:
@@ -129,6 +133,7 @@ class ForgettingStudy(Study):
 def _of_a_rate(seeds: Sequence[dict]) -> dict:
     return {
         "rate": seeds[0]["rate"],
+        "right_after": statistics.median(map(right_after, seeds)),
         "learned": statistics.median(map(learned, seeds)),
         "kept": statistics.median(map(kept, seeds)),
         "seeds": list(seeds),
@@ -142,7 +147,7 @@ def try_candidate(recipe: ForgettingRecipe, key: str, seed: int) -> dict:
     with open_setting(recipe, seed) as setting:
         importance = None
         if candidate.method == "slots":
-            importance = setting.measure_importance()
+            importance = candidate.scores(setting.measure_importance())
         for rate in candidate.rates(recipe):
             task = setting.load()
             teacher = make_teacher(
@@ -152,7 +157,10 @@ def try_candidate(recipe: ForgettingRecipe, key: str, seed: int) -> dict:
                 rule=candidate.rule,
                 slots=recipe.slots,
                 importance=importance,
-                replayed=setting.old.samples(setting.batch_size, seed),
+                replayed=setting.old.samples(
+                    setting.batch_size, seed, candidate.replayed
+                ),
+                **candidate.options,
             )
             began = time.perf_counter()
             found = teach(
