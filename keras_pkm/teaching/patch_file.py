@@ -11,7 +11,8 @@ from keras_pkm.files.safetensors_files import read_safetensors
 from keras_pkm.files.safetensors_files import write_safetensors
 from keras_pkm.teaching.row_changes import RowChanges
 
-_FORMAT = "keras_pkm memory patch 1"
+# The first one stored rows that are alike several times.
+_FORMATS = ("keras_pkm memory patch 1", "keras_pkm memory patch 2")
 _ROWS = ("old", "new")
 _TAGS = ("old_tags", "new_tags")
 
@@ -39,7 +40,7 @@ def write_patch(
             if getattr(changes, part) is not None:
                 arrays[f"{number}.{part}"] = getattr(changes, part)
     facts = {
-        "format": _FORMAT,
+        "format": _FORMATS[-1],
         "num_slots": json.dumps(dict(num_slots)),
         "other_weights": other_weights,
         "sha256": _digest(arrays),
@@ -56,10 +57,10 @@ def read_patch(
         ValueError: the file cannot be read, is damaged, or is not a patch.
     """
     arrays, facts = read_safetensors(path)
-    if facts.get("format") != _FORMAT:
+    if facts.get("format") not in _FORMATS:
         raise ValueError(
             f"'{path}' must be a file of `MemoryPatch.save`, whose format is "
-            f"'{_FORMAT}'. Received: '{facts.get('format')}'."
+            f"'{_FORMATS[-1]}'. Received: '{facts.get('format')}'."
         )
     try:
         num_slots = {
@@ -68,7 +69,7 @@ def read_patch(
         }
         memories = _read_changes(arrays, num_slots)
         other_weights = facts["other_weights"]
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
         raise ValueError(
             f"'{path}' must contain a whole patch, but contradicts itself "
             f"({error}): put back a copy of it"
@@ -95,6 +96,13 @@ def _pack(name: str, rows: np.ndarray) -> dict[str, np.ndarray]:
     bits = np.ascontiguousarray(rows).view("uint32")
     if not bits.any():
         return {f"{name}_zeros": np.array(rows.shape, "int64")}
+    # A fact has the same row for each tokenization of its subject.
+    numbers: dict[bytes, int] = {}
+    index = [numbers.setdefault(row.tobytes(), len(numbers)) for row in bits]
+    if len(numbers) < len(rows):
+        _, first = np.unique(index, return_index=True)
+        packed = _pack(name, rows[first])
+        return {f"{name}_index": np.array(index, "int32"), **packed}
     if not (bits & 0xFFFF).any():
         return {f"{name}_bfloat16": (bits >> 16).astype("uint16")}
     return {name: rows}
@@ -105,6 +113,9 @@ def _unpack(name: str, arrays: dict[str, np.ndarray]) -> np.ndarray:
     if f"{name}_zeros" in arrays:
         rows, width = arrays[f"{name}_zeros"].tolist()
         return np.zeros((rows, width), "float32")
+    if f"{name}_index" in arrays:
+        others = {k: v for k, v in arrays.items() if k != f"{name}_index"}
+        return _unpack(name, others)[arrays[f"{name}_index"]]
     if f"{name}_bfloat16" in arrays:
         bits = arrays[f"{name}_bfloat16"].astype("uint32") << 16
         return bits.view("float32")

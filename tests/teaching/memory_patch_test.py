@@ -7,6 +7,8 @@ import safetensors.numpy
 from keras_pkm.layers.memories import memories
 from keras_pkm.ops.tensorflow.replicas import components
 from keras_pkm.teaching import MemoryPatch
+from keras_pkm.teaching.patch_file import read_patch
+from keras_pkm.teaching.patch_file import write_patch
 from keras_pkm.teaching.row_changes import RowChanges
 from tests.strategies import each_strategy
 from tests.teaching.models import make_model
@@ -75,6 +77,38 @@ def test_saved_and_loaded(tmp_path):
     assert md5(model) == before
     loaded.apply(model)
     assert md5(model) == after
+
+
+def test_rows_that_are_alike_are_stored_once(tmp_path):
+    rows = np.random.default_rng(0).normal(size=(3, 500)).astype("float32")
+    sizes = {}
+    for name, index in (("all", [0, 1, 2]), ("three", [0, 1, 2] * 4)):
+        changes = RowChanges(
+            np.arange(len(index)),
+            np.zeros((len(index), 500), "float32"),
+            rows[index],
+        )
+        path = tmp_path / name
+        write_patch(path, {1: changes}, {1: 99}, "")
+        sizes[name] = path.stat().st_size
+        ((_, loaded),) = read_patch(path)[0].items()
+        for part in ("slots", "old", "new"):
+            expected = getattr(changes, part)
+            np.testing.assert_array_equal(getattr(loaded, part), expected)
+    assert sizes["three"] < sizes["all"] + 500
+    # As before there were numbers of rows.
+    with safetensors.safe_open(tmp_path / "all", "np") as file:
+        arrays = {name: file.get_tensor(name) for name in file.keys()}
+        facts = file.metadata() | {"format": "keras_pkm memory patch 1"}
+    safetensors.numpy.save_file(arrays, tmp_path / "old", facts)
+    ((_, loaded),) = read_patch(tmp_path / "old")[0].items()
+    np.testing.assert_array_equal(loaded.new, rows)
+    with safetensors.safe_open(tmp_path / "three", "np") as file:
+        arrays = {name: file.get_tensor(name) for name in file.keys()}
+    arrays["1.new_index"] += 1
+    safetensors.numpy.save_file(arrays, tmp_path / "broken", facts)
+    with pytest.raises(ValueError, match="broken' must"):
+        read_patch(tmp_path / "broken")
 
 
 def test_it_is_shown_without_its_arrays():
