@@ -75,6 +75,7 @@ def test_a_way(way, model, tmp_path):
     if way == "facts":
         assert found["taught"] > found["untaught"]["taught"]
     assert (found["bytes"] > 0) == (not way.startswith("prompt"))
+    assert bool(found["seconds of a pass"]) == (not way.startswith("prompt"))
 
 
 @pytest.mark.slow

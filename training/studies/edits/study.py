@@ -24,6 +24,7 @@ from training.studies.edits.report import make_report
 from training.studies.edits.ways import WAYS
 from training.studies.edits.ways import Start
 from training.studies.edits.ways import Teaching
+from training.studies.edits.ways import time_a_pass
 from training.studies.jobs import Job
 from training.studies.report import Report
 from training.studies.study import Study
@@ -144,6 +145,7 @@ def try_way(recipe: EditsRecipe, key: str, rate: float, seed: int) -> dict:
         )
         for kind, questions in material.same.items()
     }
+    size = teaching.size()
     return {
         "rate": rate,
         "taught": float(shares.mean()),
@@ -157,10 +159,13 @@ def try_way(recipe: EditsRecipe, key: str, rate: float, seed: int) -> dict:
         },
         "same": same,
         "text": compare_on_text(before, after, windows),
-        "bytes": teaching.size(),
+        "bytes": size,
         "steps": steps,
         "seconds": seconds,
         "seconds of preparing": preparing,
+        "seconds of a pass": (
+            time_a_pass(before, facts, material.taught) if size else None
+        ),
     }
 
 

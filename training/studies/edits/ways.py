@@ -2,8 +2,10 @@
 
 import abc
 import dataclasses
+import itertools
 import pathlib
 import tempfile
+import time
 from collections.abc import Callable
 from collections.abc import Iterator
 from typing import Any
@@ -32,6 +34,8 @@ from training.studies.edits.recipe import EditsRecipe
 
 _BATCH = 32
 _TABLE = 16_384
+# Batches with which a pass is timed.
+_TIMED = 4
 # How much of the model is below the rows of subjects: low blocks generalise
 # best (one), and three together better.
 _ONE_PLACE, _THREE_PLACES = (1 / 7.5,), (1 / 7.5, 0.4, 2 / 3)
@@ -301,6 +305,27 @@ class Rows(Trained):
 
     def size(self) -> int:
         return _size_of(self._teacher.make_patch())
+
+
+def time_a_pass(
+    asker: Asker, facts: list[Fact], phrasings: dict[str, list[str]]
+) -> float:
+    """Times a forward and a backward pass of a model over all phrasings.
+
+    It is reckoned from some batches, in seconds.
+    """
+    asked = asker.prompts(facts, phrasings)
+    batches = _PromptBatches([prompt for some in asked for prompt in some])
+    variables = asker.task.trainable_variables
+    # A rate of zero: the model stays as it is.
+    optimizer = keras.optimizers.SGD(0.0)
+    step = make_teaching_step(asker.model, variables, optimizer, _loss())
+    some = list(itertools.islice(batches, _TIMED))
+    step(*some[0])  # traces it
+    began = time.perf_counter()
+    for batch in some:
+        step(*batch)
+    return (time.perf_counter() - began) * len(batches) / len(some)
 
 
 def _loss() -> keras.losses.Loss:
