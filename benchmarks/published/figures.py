@@ -24,10 +24,15 @@ class Table:
     # The function in `tables.py` that makes it, and its arguments.
     make: str
     arguments: dict[str, Any]
+    # Whether its figures have one seed, which its first column says.
+    one_seed: bool = False
 
     def markdown(self) -> str:
         """Returns it; a file that it needs may be missing."""
-        return getattr(tables, self.make)(MEASURED, **self.arguments)
+        made = getattr(tables, self.make)(MEASURED, **self.arguments)
+        if not self.one_seed:
+            return made
+        return made.replace(" |", " (one seed) |", 1)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,10 +64,12 @@ class Figure:
         return list(dict.fromkeys(pages))
 
 
-def _table(name, pages, make="stored", figures=None, **arguments):
+def _table(
+    name, pages, make="stored", figures=None, one_seed=False, **arguments
+):
     # That of a single file shows the figures of its directory.
     figures = figures or [arguments["file"].split("/")[0]]
-    return Table(name, pages, figures, make, arguments)
+    return Table(name, pages, figures, make, arguments, one_seed)
 
 
 _LIST = tomllib.loads(

@@ -37,7 +37,7 @@ def stored(
     measured: pathlib.Path,
     file: str,
     title: str | None = None,
-    columns: Collection[str] | None = None,
+    columns: Collection[str | int] | None = None,
     renamed: dict[str, str] = {},
     without: Collection[str] = (),
 ) -> str:
@@ -46,10 +46,13 @@ def stored(
     if title is None:
         return markdown(found["rows"][0], map(dict.values, found["rows"]))
     table = found["tables"][title]
-    # Two columns may have the same name.
     places = range(len(table["columns"]))
     if columns:
-        places = [table["columns"].index(name) for name in columns]
+        # Two columns may have the same name: then numbers say which.
+        places = [
+            name if isinstance(name, int) else table["columns"].index(name)
+            for name in columns
+        ]
     names = [table["columns"][place] for place in places]
     return markdown(
         [renamed.get(name, name) for name in names],
@@ -164,7 +167,10 @@ def easy_and_realistic(
         change = f"{100 * real['old']['change']:+.1f}"
         rows.append([way, *(f"{100 * each:.1f}" for each in shares), change])
     columns = ["what is trained", "random facts: new known %", "old kept %"]
-    columns += ["model of text: new known %", "perplexity of the text, %"]
+    columns += [
+        "model of text (one seed): new known %",
+        "change of its perplexity, %",
+    ]
     return markdown(columns, rows, _NAME_AND_NUMBERS)
 
 
