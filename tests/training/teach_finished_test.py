@@ -93,6 +93,9 @@ def test_facts_are_generated_and_taken_back(model, files, capsys):
     flags = f"--model {taught} --facts {files}/facts.tsv --num-slots 9"
     assert main(f"{flags} --out {files}/more".split()) == 2
     assert "has its memory of facts" in capsys.readouterr().err
+    flags = f"--compare-edits --model {taught} --out {files}/compared"
+    assert main(flags.split()) == 2
+    assert "model without a memory" in capsys.readouterr().err
 
     patch = RunDirectory(taught).patch
     flags = f"--model {taught} --revert {patch} --out {back}"
@@ -153,6 +156,9 @@ def test_a_real_model(tmp_path, capsys):
     spaces = tmp_path / "spaces.tsv"
     spaces.write_text("birthplace\tBorn:  {subject} in\n")
     mistaken = f"{flags} --phrasings {spaces} --out {tmp_path}/mistaken"
+    assert main(mistaken.split()) == 2
+    assert "the same tokens" in capsys.readouterr().err
+    mistaken = f"{flags} --measure --asked {spaces} --out {tmp_path}/mistaken"
     assert main(mistaken.split()) == 2
     assert "the same tokens" in capsys.readouterr().err
     assert main(f"{flags} --out {tmp_path}/taught".split()) == 0

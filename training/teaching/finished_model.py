@@ -43,8 +43,13 @@ _NUM_SLOTS = 16_384
 _BACKGROUND_CHARACTERS = 200_000
 
 
-def is_finished(model: str) -> bool:
-    """Whether a model is a causal one without memory, or with one of facts."""
+def is_finished(model: str, is_plain: bool = False) -> bool:
+    """Whether a model is a causal one without memory, or with one of facts.
+
+    Args:
+        model: A directory of transformers, a preset, or a run.
+        is_plain: Whether it must have none at all.
+    """
     preset = find_preset(model, "--model", MODELS)
     path = pathlib.Path(preset)
     config = read_json(path / "config.json", default={})
@@ -54,7 +59,7 @@ def is_finished(model: str) -> bool:
     arguments = config.get("config", {})
     memory = arguments.get("memory") or {}
     has_other = bool(arguments.get("memory_layers")) and (
-        memory.get("class_name") != FactMemory.__name__
+        is_plain or memory.get("class_name") != FactMemory.__name__
     )
     return is_causal_preset(preset) and not has_other
 
@@ -96,7 +101,8 @@ def teach_finished(
         some = itertools.islice(corpus, 1000)
         background = " ".join(some)[:_BACKGROUND_CHARACTERS]
     task = load_finished(recipe.model)
-    _check_tokens(recipe.model, task, facts, phrasings)
+    for texts in (phrasings, asked):
+        _check_tokens(recipe.model, task, facts, texts)
     untaught = None
     if recipe.measure:
         untaught = Asker(load_finished(recipe.model))
@@ -167,7 +173,7 @@ def _check_tokens(
                 raise UserError(
                     "texts must have the same tokens in KerasHub and in "
                     f"{file}, but {text!r} has others: use single spaces and "
-                    "no blank lines in --phrasings and --facts"
+                    "no blank lines in --phrasings, --asked and --facts"
                 )
 
 

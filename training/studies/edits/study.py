@@ -60,7 +60,7 @@ class EditsStudy(Study):
 
     def check_inputs(self) -> None:
         """Checks the model and the text."""
-        if not is_finished(self.recipe.model):
+        if not is_finished(self.recipe.model, is_plain=True):
             raise UserError(
                 "--model must be a causal language model without a memory, "
                 f"received '{self.recipe.model}'"
