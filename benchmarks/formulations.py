@@ -59,6 +59,15 @@ def parts(sizes: MemorySizes, tokens: int) -> dict[str, dict]:
             "tj,tjw->tw", weights, stock_reads.gather(table.handle, slots)
         )
 
+    def sparse_product():
+        reader = np.repeat(np.arange(tokens), reads)
+        return tf.raw_ops.SparseTensorDenseMatMul(
+            a_indices=np.stack([reader, np.ravel(slots)], axis=1),
+            a_values=tf.reshape(weights, [-1]),
+            a_shape=(tokens, slots_of_table),
+            b=table,
+        )
+
     def gather_and_weigh(slots, upstream):
         return tf.einsum(
             "tw,tjw->tj", upstream, stock_reads.gather(table.handle, slots)
@@ -133,6 +142,7 @@ def parts(sizes: MemorySizes, tokens: int) -> dict[str, dict]:
             "gather, product, in blocks (portable)": lambda: (
                 stock_reads.weighted_sum(table.handle, shape, slots, weights)
             ),
+            "product with a sparse matrix": sparse_product,
         },
         "gradient of the weights": {
             "XLA, a token at a time": lambda: cpu_reads.weights_gradient(
