@@ -76,6 +76,13 @@ class ValueTable:
         return values * tf.gather(self._scales, rows)[..., None]
 
 
+def int8_rows(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Returns rows rounded to int8, and the float32 scale of each row."""
+    largest = np.abs(rows).max(axis=1)
+    rounded = np.rint(rows * (127 / np.maximum(largest, 1e-30))[:, None])
+    return rounded.astype("int8"), (largest / 127).astype("float32")
+
+
 def _convert(
     values: tf.Variable, dtype: str, kept: np.ndarray | None
 ) -> tuple[tf.Variable, tf.Variable | None]:
@@ -91,9 +98,7 @@ def _convert(
         chunk = slice(first, min(first + _CHUNK, len(numbers)))
         rows = tf.gather(values, numbers[chunk]).numpy()
         if scales is not None:
-            largest = np.abs(rows).max(axis=1)
-            scales[chunk] = largest / 127
-            rows = np.rint(rows * (127 / np.maximum(largest, 1e-30))[:, None])
+            rows, scales[chunk] = int8_rows(rows)
         table[chunk] = rows
     name = values.name.split(":")[0]
     is_trainable = values.trainable and dtype != "int8"

@@ -1,12 +1,14 @@
-"""Removes the contents of a model's memories, to measure their worth."""
+"""Removes the contents of a model's memories, or rounds them."""
 
 import contextlib
+from collections.abc import Callable
 from collections.abc import Iterator
 from typing import Literal
 
 import keras
 import numpy as np
 
+from keras_pkm.export.value_tables import int8_rows
 from keras_pkm.layers.memories import tables
 from training.runs.user_error import UserError
 
@@ -19,6 +21,28 @@ def ablated_memory(
     model: keras.Model, how: Ablation, seed: int = 0
 ) -> Iterator[None]:
     """Removes the contents of a model's memories within this context."""
+    order = np.random.default_rng(seed)
+    change = np.zeros_like if how == "zero" else order.permutation
+    with _changed_values(model, change):
+        yield
+
+
+@contextlib.contextmanager
+def int8_memory(model: keras.Model) -> Iterator[None]:
+    """Rounds a model's values to what int8 exports have, in this context."""
+
+    def rounded(values: np.ndarray) -> np.ndarray:
+        rows, scales = int8_rows(values)
+        return rows * scales[:, None]
+
+    with _changed_values(model, rounded):
+        yield
+
+
+@contextlib.contextmanager
+def _changed_values(
+    model: keras.Model, change: Callable[[np.ndarray], np.ndarray]
+) -> Iterator[None]:
     found = tables(model)
     if not found:
         raise UserError(
@@ -26,13 +50,8 @@ def ablated_memory(
             "without: leave the flag out, or pass another model"
         )
     kept = {number: table.values.numpy() for number, table in found.items()}
-    order = np.random.default_rng(seed)
     for number, values in kept.items():
-        found[number].values.assign(
-            np.zeros_like(values)
-            if how == "zero"
-            else order.permutation(values)
-        )
+        found[number].values.assign(change(values))
     try:
         yield
     finally:

@@ -4,6 +4,7 @@ import pytest
 
 from keras_pkm.layers import ProductKeyMemory
 from training.measuring.ablation import ablated_memory
+from training.measuring.ablation import int8_memory
 from training.runs.user_error import UserError
 
 
@@ -36,6 +37,18 @@ def test_contents_are_away_and_come_back(model):
         first = sorted(map(tuple, shuffled))
         assert first == sorted(map(tuple, trained))
     np.testing.assert_array_equal(model.predict_on_batch(x), outputs)
+
+
+def test_values_are_rounded_and_come_back(model):
+    trained = table_of(model)
+    with int8_memory(model):
+        rounded = table_of(model)
+    np.testing.assert_array_equal(table_of(model), trained)
+    scales = np.abs(trained).max(axis=1, keepdims=True) / 127
+    assert (rounded != trained).any()
+    assert (np.abs(rounded - trained) <= 0.501 * scales).all()
+    steps = rounded / scales
+    np.testing.assert_allclose(steps, np.rint(steps), atol=1e-3)
 
 
 def test_a_model_without_memory():

@@ -12,6 +12,7 @@ from training.facts.fact_batches import some_facts
 from training.facts.fact_batches import training_batches
 from training.measuring.ablation import ABLATIONS
 from training.measuring.ablation import ablated_memory
+from training.measuring.ablation import int8_memory
 from training.measuring.perplexity import LanguageModelEvaluator
 from training.studies.recall.models import build_model
 from training.studies.recall.models import compile_model
@@ -92,6 +93,9 @@ def learn(
         for how in ABLATIONS:
             with ablated_memory(model, how):
                 found["ablated"][how] = measure(evaluator, facts)["recall"]
+        with int8_memory(model):
+            known = measure(evaluator, facts)
+        found["int8"] = {name: known[name] for name in ("recall", "bits")}
     return found
 
 

@@ -4,6 +4,7 @@ The command line has one flag for each field; the comment above is its help.
 """
 
 import argparse
+import math
 from typing import Annotated
 from typing import Any
 from typing import Literal
@@ -103,6 +104,9 @@ class RecallRecipe(ModelSizes, MemorySizes, Schedule, Comparison):
     seconds: Positive = 150.0
     # Number of steps of each candidate, instead of --seconds.
     steps: Count | None = None
+    # How often each candidate sees each of the random facts, instead of
+    # --seconds.
+    exposures: Count | None = None
     batch_size: Count = 512
     # Peak learning rates of everything but the memory values. If there are
     # several, each candidate uses the one with which it knows most; the choice
@@ -128,6 +132,12 @@ class RecallRecipe(ModelSizes, MemorySizes, Schedule, Comparison):
     sweep_sub_keys: Counts = (64, 128, 256, 512)
 
     # --- Machine ---
+
+    def steps_for(self, num_facts: int | None) -> int | None:
+        """Returns the number of steps, or `None` where seconds count."""
+        if self.exposures is None or num_facts is None:
+            return self.steps
+        return math.ceil(self.exposures * num_facts / self.batch_size)
 
     @property
     def has_random_facts(self) -> bool:
@@ -167,6 +177,10 @@ class RecallRecipe(ModelSizes, MemorySizes, Schedule, Comparison):
             )
         if self.synonyms > 1 and not self.has_random_facts:
             raise out_of_range(self, "synonyms", "1 with facts that are text")
+        if self.exposures and (self.steps or not self.has_random_facts):
+            raise out_of_range(
+                self, "exposures", "without --steps, and with random facts"
+            )
         if self.sweep == "facts" and not self.has_random_facts:
             raise UserError(
                 f"--sweep facts needs random facts, received --facts "

@@ -31,11 +31,11 @@ def _summary(recipe: RecallRecipe, findings: dict) -> str:
         if recipe.has_random_facts
         else f"the {number:,} facts of {recipe.facts}"
     )
-    long = (
-        f"{recipe.steps:,} steps"
-        if recipe.steps
-        else f"{recipe.seconds:,.0f} seconds"
-    )
+    long = f"{recipe.seconds:,.0f} seconds"
+    if recipe.steps:
+        long = f"{recipe.steps:,} steps"
+    if recipe.exposures:
+        long = f"{recipe.exposures:,} times of seeing each fact"
     kinds = {
         "masked": "BERTs",
         "causal": "GPT-2s, whose memories stand behind the layers,",
@@ -52,6 +52,12 @@ def make_tables(findings: dict) -> list[Table]:
     tables = [_models(candidates)]
     if any("ablated" in found["seeds"][0] for found in candidates.values()):
         tables.append(_ablated(candidates))
+    # Older trials have none, and facts that are text no bits.
+    if any(
+        found["seeds"][0].get("int8", {}).get("bits")
+        for found in candidates.values()
+    ):
+        tables.append(_rounded(candidates))
     if findings["sweep"]:
         tables += _sweep(findings["sweep"], findings["num_sub_keys"])
     if any(found["grid"] for found in candidates.values()):
@@ -121,6 +127,39 @@ def _ablated(candidates: dict[str, dict]) -> Table:
         [
             *("model", "recall %", "values zero", "rows shuffled"),
             *("slots used %", "top-1 used %"),
+        ],
+        rows,
+    )
+
+
+def _rounded(candidates: dict[str, dict]) -> Table:
+    rows = []
+    for found in candidates.values():
+        seeds, parameters = found["seeds"], found["parameters"]
+        if "int8" in seeds[0]:
+            rows.append(
+                [
+                    found["title"],
+                    *(
+                        over_seeds(
+                            (each["bits"] / parameters for each in some), ".3f"
+                        )
+                        for some in (seeds, [seed["int8"] for seed in seeds])
+                    ),
+                    *(
+                        over_seeds(100 * each["recall"] for each in some)
+                        for some in (seeds, [seed["int8"] for seed in seeds])
+                    ),
+                ]
+            )
+    return Table(
+        "With values in int8",
+        "Bits a parameter and recall of the trained models, and of the same "
+        "with all values rounded to int8, with a scale for each row, as "
+        "exports can have them.",
+        [
+            *("model", "bits a parameter", "with int8"),
+            *("recall %", "with int8"),
         ],
         rows,
     )

@@ -63,7 +63,8 @@ class StepTimes:
         stages = []
         for block, key in blocks:
             seconds = self.seconds[key]
-            steps = recipe.steps or recipe.seconds / seconds
+            given = recipe.steps_for(trial.num_facts)
+            steps = given or recipe.seconds / seconds
             stages.append((block, max(1, round(steps / len(blocks))), seconds))
         return stages
 

@@ -169,6 +169,19 @@ def test_steps_follow_from_the_times():
     assert times.width(recipe, "plain") == 256
 
 
+def test_steps_follow_from_exposures():
+    times = StepTimes({}, {"plain": 0.1, "resm-256": 0.2})
+    recipe = recipe_of(
+        "--exposures 30 --facts 1000 --batch-size 64 --candidates plain resm"
+    )
+    for trial in main_trials(recipe):
+        ((_, steps, _),) = times.stages(recipe, trial)
+        assert steps == 469  # 30 * 1000 / 64
+    for flags in ("--exposures 3 --steps 3", "--exposures 3 --facts unicode"):
+        with pytest.raises(UserError, match="--exposures must be without"):
+            recipe_of(flags).check()
+
+
 class FakeTimer:
     """Times that follow from the widths alone."""
 

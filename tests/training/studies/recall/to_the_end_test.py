@@ -42,6 +42,8 @@ def test_to_the_end(here, tmp_path, capsys):
     assert not wide["grid"]
     (seed,) = resm["seeds"]
     assert set(seed["ablated"]) == {"zero", "shuffle"}
+    assert seed["int8"]["recall"] == pytest.approx(seed["recall"], abs=0.1)
+    assert "With values in int8" in found["tables"]
     assert 0.9 * 3 * 64 < resm["bits"] <= 3 * 64
     assert wide["width"] > 32 and "ablated" not in wide["seeds"][0]
     times = [point["seconds"] for point in resm["curve"]]
