@@ -21,6 +21,8 @@ from keras_pkm.ops.tensors import Tensor
 
 _SLOT_SEED, _OWNER_SEED = 0, 0x7F4A7C15
 _LONGEST = 16
+# Rows of a subject whose biases are looked up at a token.
+_COMPETING = 4
 
 
 @keras.saving.register_keras_serializable("keras_pkm")
@@ -31,15 +33,15 @@ class FactMemory(Memory):
     last in it, at most `window` tokens ago. Each kind of question, a relation,
     has a key; a token x asks what the key says that fits it best,
 
-        s = ⟨key, x⟩ + bias of the key                (for each of the keys)
-        row = the subject's row of the key with the largest s
-        output = value of the row          if s + bias of the row is above 0
+        s = ⟨key, x⟩ + bias of the key + bias of the row    (for each row)
+        output = value of the row with the largest s        if it is above 0
 
-    among the keys of which the subject has a row. In all other cases the output
-    is exactly zero: a model to which this memory is added stays, bit for
-    bit, as it was, wherever no subject stands, and wherever something else is
-    asked of a subject. So facts that are taught later leave earlier ones as
-    they are.
+    among the rows of the subject, each of which has a key; of more than four,
+    those whose keys fit best. In all other cases the output is exactly zero: a
+    model to which this memory is added stays, bit for bit, as it was, wherever
+    no subject stands, and wherever something else is asked of a subject. So
+    facts about other subjects that are taught later leave earlier ones as they
+    are.
 
     The table has a row for each key, and one for each pair of a subject and a
     key. The last column of each is its bias. Rows belong to nobody at first:
@@ -216,11 +218,13 @@ class FactMemory(Memory):
             self._fits(tokens), ops.where(is_own, key, 0), axis=1
         )
         fits = ops.where(is_own, fits, -np.inf)
-        best = ops.argmax(fits, axis=1)[:, None]
-        best = ops.cast(best, "int32")
+        fits, places = ops.top_k(fits, min(_COMPETING, self.reach))
+        slots = ops.take_along_axis(slots, places, axis=1)
+        biases = self._rows(ops.reshape(slots, (-1, 1, 1)))[:, -1]
+        fits = fits + ops.reshape(biases, ops.shape(fits))
+        best = ops.cast(ops.argmax(fits, axis=1)[:, None], "int32")
         slot = ops.take_along_axis(slots, best, axis=1)
-        bias = self._rows(slot[:, None])[:, -1:]
-        weight = ops.take_along_axis(fits, best, axis=1) + bias > 0
+        weight = ops.take_along_axis(fits, best, axis=1) > 0
         return slot[:, None], ops.cast(weight, "float32")[:, None]
 
     def _fits(self, tokens: Tensor) -> Tensor:

@@ -128,9 +128,9 @@ class FactTeacher:
     subject. The value of a fact is found by gradient descent through the blocks
     above the memory, so that the answer follows; what is below is computed
     once. Nothing else is trained. Where no taught subject stands, the model
-    remains as it was, bit for bit, and so does each fact that it was taught
-    before. Only behind a taught subject, a key can mistake a token for a
-    question.
+    remains as it was, bit for bit, and so does each fact about another subject
+    that it was taught before. Only behind a taught subject, a key can mistake a
+    token for a question, or for one about another of its facts.
 
     Args:
         task: `keras_hub.models.CausalLM` of `keras_pkm.models.add_memory`, with
@@ -325,11 +325,19 @@ class FactTeacher:
             values = self._find_values(prompts[some])
             self._write(facts[some], prompts[some], values, counts[some])
         known = self._ask(facts, prompts)
-        missed = np.flatnonzero(known.answers < 1)
-        if len(missed):
-            asked = [prompts[number] for number in missed]
-            self._lift(known.unknown, asked)
-            known.answers[missed] = self._ask(known.unknown, asked).answers
+        missed = [
+            (fact, asked)
+            for fact, asked, share in zip(facts, prompts, known.answers)
+            if share < 1
+        ]
+        if missed:
+            self._lift(*zip(*missed, strict=True))
+            # Facts of the same subjects may fit less well now.
+            subjects = {fact.subject for fact, _ in missed}
+            again = np.flatnonzero([each.subject in subjects for each in facts])
+            asked = [facts[number] for number in again]
+            of_asked = [prompts[number] for number in again]
+            known.answers[again] = self._ask(asked, of_asked).answers
         return known
 
     def _showing(self, parts: Sequence[T]) -> Iterator[T]:
@@ -577,7 +585,9 @@ class FactTeacher:
                 found[self._prompt(form, subject).subject] = None
         return found
 
-    def _lift(self, facts: list[Fact], prompts: list[list[Prompt]]) -> None:
+    def _lift(
+        self, facts: Sequence[Fact], prompts: Sequence[list[Prompt]]
+    ) -> None:
         """Raises the biases of facts to which keys do not fit as taught."""
         for fact, asked in zip(facts, prompts, strict=True):
             longest = max(len(prompt.answer) for prompt in asked)
@@ -585,16 +595,25 @@ class FactTeacher:
             x, labels, _ = self._label(
                 asked, [fact.relation] * len(asked), names
             )
+            forms = list(self._forms(fact.subject, asked))
+            # All of them have the same rows.
+            own = {
+                key: slot
+                for key in range(self.memory.num_keys)
+                if (slot := self.memory.find(forms[0], key)) >= 0
+            }
+            keys = self.memory.rows(list(own))
+            biases = self.memory.rows(list(own.values()))[:, -1]
+            fits = x @ keys[:, :-1].T + keys[:, -1]
             for number, name in enumerate(names):
                 key = self.memory.claim_key(_key(*name))
-                (row,) = self.memory.rows([key])
-                fits = x[labels == number] @ row[:-1] + row[-1]
-                slots = [
-                    self.memory.find(ids, key)
-                    for ids in self._forms(fact.subject, asked)
-                ]
+                place = list(own).index(key)
+                of_token = fits[labels == number]
+                others = np.delete(of_token + biases, place, axis=1)
+                least = others.max(axis=1, initial=0.0) - of_token[:, place]
+                slots = [self.memory.find(ids, key) for ids in forms]
                 rows = self.memory.rows(slots)
-                rows[:, -1] = np.maximum(rows[:, -1], _MARGIN - fits.min())
+                rows[:, -1] = np.maximum(rows[:, -1], _MARGIN + least.max())
                 self.memory.write(slots, _in_bfloat16(rows))
 
     # --- Measuring ---

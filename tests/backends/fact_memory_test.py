@@ -45,14 +45,13 @@ def slots_by_hand(ids, x, claimed, rows):
         slot = -1
         if subject is not None and since < WINDOW:
             fits = {
-                key: rows[key, :-1] @ x[place] + rows[key, -1]
-                for (name, key) in claimed
+                key: rows[key, :-1] @ x[place] + rows[key, -1] + rows[own, -1]
+                for (name, key), own in claimed.items()
                 if name == subject
             }
             best = max(fits, key=fits.get)
-            of_subject = claimed[subject, best]
-            if fits[best] + rows[of_subject, -1] > 0:
-                slot = of_subject
+            if fits[best] > 0:
+                slot = claimed[subject, best]
         found.append(slot)
     return found
 

@@ -221,6 +221,20 @@ def test_biases_are_raised_where_keys_miss_a_fact(monkeypatch):
     assert not missed[0.1] and not biases[-np.inf]
 
 
+def test_a_bias_is_raised_above_the_other_facts_of_a_subject():
+    teacher = make_teacher(make_model(), Words())
+    teacher.teach(FACTS)
+    memory, home = teacher.memory, FACTS[0]
+    key = memory.find_key("work 0")
+    slot = memory.find(teacher._tokenize(home.subject), key)
+    row = memory.rows([slot])
+    row[:, -1] += 20
+    memory.write([slot], row)
+    assert teacher.ask(FACTS).unknown == [home]
+    teacher._lift([home], teacher._prompts([home], PHRASINGS))
+    assert home not in teacher.ask(FACTS).unknown
+
+
 def test_facts_of_a_subject_share_its_odds():
     teacher = make_teacher(make_model(), Words())
     memory = teacher.memory
