@@ -1,6 +1,7 @@
 """Ways to teach facts to a finished language model, and what they change."""
 
 import pathlib
+import random
 import time
 
 import keras
@@ -33,6 +34,8 @@ from training.teaching.finished_model import load_finished
 
 # Questions about subjects, before which prompts stand.
 _OF_SUBJECTS = ("other", "never named", "two steps")
+# Facts that are asked for in a document, and of the untaught model.
+_ASKED = 200
 # The approximate cost of a job.
 _COST_OF_A_RATE = 100.0
 
@@ -137,6 +140,7 @@ def try_way(recipe: EditsRecipe, key: str, rate: float, seed: int) -> dict:
     if len(material.groups) > 1:
         last = _known(after, teaching, material.groups[0], material)
     facts = material.facts
+    some = random.Random(seed).sample(facts, min(_ASKED, len(facts)))
     shares = _shares(after, teaching, facts, material.taught)
     same = {
         kind: compare_logits(
@@ -150,9 +154,14 @@ def try_way(recipe: EditsRecipe, key: str, rate: float, seed: int) -> dict:
         "rate": rate,
         "taught": float(shares.mean()),
         "known": float((shares == 1).mean()),
-        **_known(after, teaching, facts, material, document),
+        "paraphrase": float(
+            _shares(after, teaching, facts, material.asked).mean()
+        ),
+        "document": float(
+            _shares(after, teaching, some, material.inside(document)).mean()
+        ),
         "each group then": found_then,
-        "untaught": _known(before, None, facts, material),
+        "untaught": _known(before, None, some, material),
         "first group": {
             "then": found_then[0],
             "at the end": last,
@@ -174,14 +183,9 @@ def _known(
     teaching: Teaching | None,
     facts: list[Fact],
     material: Material,
-    document: str | None = None,
 ) -> dict[str, float]:
     """The shares of the phrasings in which facts are known."""
-    sets = {"paraphrase": material.asked}
-    if document is None:
-        sets["taught"] = material.taught
-    else:
-        sets["document"] = material.inside(document)
+    sets = {"taught": material.taught, "paraphrase": material.asked}
     return {
         name: float(_shares(asker, teaching, facts, phrasings).mean())
         for name, phrasings in sets.items()
