@@ -104,8 +104,7 @@ class RecallRecipe(ModelSizes, MemorySizes, Schedule, Comparison):
     seconds: Positive = 150.0
     # Number of steps of each candidate, instead of --seconds.
     steps: Count | None = None
-    # How often each candidate sees each of the random facts, instead of
-    # --seconds.
+    # How often each candidate sees each random fact, instead of --seconds.
     exposures: Count | None = None
     batch_size: Count = 512
     # Peak learning rates of everything but the memory values. If there are
