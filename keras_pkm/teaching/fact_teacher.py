@@ -156,7 +156,8 @@ class FactTeacher:
             questions about the subject. With `3`, a subject answers some 10 %
             of these with a taught value (SmolLM2-135M), and with `1` some 3 %:
             if it has several facts, their keys fit less readily, so that they
-            share these misfires. Defaults to `3`.
+            share these misfires. Of facts that were taught in earlier calls,
+            those count whose relations are in `phrasings`. Defaults to `3`.
         seed: int. Seed of what is drawn at random. Defaults to `0`.
         verbose: bool. Whether to show progress. Defaults to `False`.
 
@@ -538,7 +539,7 @@ class FactTeacher:
         """How many facts the subject of each fact has, or will have."""
         relations: dict[str, set[str]] = {}
         for fact, asked in zip(facts, prompts, strict=True):
-            of_subject = relations.setdefault(fact.subject, {fact.relation})
+            of_subject = relations.setdefault(fact.subject, set())
             of_subject.add(fact.relation)
             for relation in self.phrasings:
                 key = self.memory.find_key(_key(relation, 0))

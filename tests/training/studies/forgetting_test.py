@@ -11,6 +11,7 @@ from tests.training.studies.run_here import run_here
 from tests.training.teach_test import TEXT
 from tests.training.teach_test import make_run
 from training import teach
+from training.runs.files import write_json
 from training.runs.user_error import UserError
 from training.studies import study
 from training.studies.best_rate import best_rate
@@ -146,6 +147,15 @@ def test_mistakes(flags, message, here, tmp_path, capsys):
 def test_a_job_that_left_nothing_is_named(tmp_path):
     with pytest.raises(UserError, match="--out must have a .*seed-0.json"):
         ForgettingStudy(ForgettingRecipe(out=tmp_path)).collect()
+
+
+def test_a_trial_of_an_earlier_version_is_named(tmp_path):
+    study = ForgettingStudy(ForgettingRecipe(out=tmp_path, methods=("all",)))
+    path = study.trial("all", 0)
+    path.parent.mkdir()
+    write_json(path, {"tried": [{"rate": 0.1, "steps": [3]}]})
+    with pytest.raises(UserError, match="all-seed-0.json' does not say"):
+        study.collect()
 
 
 def test_controls_choose_among_the_slots_that_are_read():

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from keras_pkm.teaching.memory_teacher import MemoryTeacher
 from training.runs.files import read_json
 from training.runs.files import write_json
+from training.runs.user_error import UserError
 from training.studies.best_rate import best_rate
 from training.studies.forgetting.candidates import CANDIDATES
 from training.studies.forgetting.merit import kept
@@ -105,10 +106,7 @@ class ForgettingStudy(Study):
         seeds = range(self.recipe.seeds)
         candidates = {}
         for key in self.recipe.methods:
-            found = [
-                read_json(self.trial(key, seed), "--out")["tried"]
-                for seed in seeds
-            ]
+            found = [self._read_trial(key, seed) for seed in seeds]
             tried = [_of_a_rate(each) for each in zip(*found)]
             candidates[key] = {
                 "title": CANDIDATES[key].title,
@@ -124,6 +122,18 @@ class ForgettingStudy(Study):
                 read_json(self.base(seed), "--out")["known"] for seed in seeds
             ]
         return {"candidates": candidates, "known_before": known}
+
+    def _read_trial(self, key: str, seed: int) -> list[dict]:
+        """The figures of a method, one dict for each learning rate."""
+        path = self.trial(key, seed)
+        tried = read_json(path, "--out")["tried"]
+        if any("learned_then" not in each for each in tried):
+            raise UserError(
+                f"--out must have trials of this version, but '{path}' does "
+                "not say what was known right after a group: delete it, and "
+                "repeat the command"
+            )
+        return tried
 
     def report(self, findings: dict) -> Report:
         """Returns the report on the findings."""
