@@ -70,7 +70,7 @@ def build_model(
         memory=memory,
     )
     if candidate.experts:
-        # An expert has about twice this number of parameters for each unit.
+        # A unit has twice as many weights as a row of the table has values.
         units = recipe.num_sub_keys**2 // 2
         put_experts(
             model.backbone.transformer_layers[0],

@@ -35,7 +35,7 @@ def _summary(recipe: RecallRecipe, findings: dict) -> str:
     if recipe.steps:
         long = f"{recipe.steps:,} steps"
     if recipe.exposures:
-        long = f"{recipe.exposures:,} times of seeing each fact"
+        long = f"{recipe.exposures:,} exposures of each fact"
     kinds = {
         "masked": "BERTs",
         "causal": "GPT-2s, whose memories stand behind the layers,",
@@ -136,22 +136,24 @@ def _rounded(candidates: dict[str, dict]) -> Table:
     rows = []
     for found in candidates.values():
         seeds, parameters = found["seeds"], found["parameters"]
-        if "int8" in seeds[0]:
-            rows.append(
-                [
-                    found["title"],
-                    *(
-                        over_seeds(
-                            (each["bits"] / parameters for each in some), ".3f"
-                        )
-                        for some in (seeds, [seed["int8"] for seed in seeds])
-                    ),
-                    *(
-                        over_seeds(100 * each["recall"] for each in some)
-                        for some in (seeds, [seed["int8"] for seed in seeds])
-                    ),
-                ]
-            )
+        if "int8" not in seeds[0]:
+            continue
+        kinds = (seeds, [seed["int8"] for seed in seeds])
+        rows.append(
+            [
+                found["title"],
+                *(
+                    over_seeds(
+                        (one["bits"] / parameters for one in kind), ".3f"
+                    )
+                    for kind in kinds
+                ),
+                *(
+                    over_seeds(100 * one["recall"] for one in kind)
+                    for kind in kinds
+                ),
+            ]
+        )
     return Table(
         "With values in int8",
         "Bits a parameter and recall of the trained models, and of the same "
