@@ -153,10 +153,10 @@ class FactTeacher:
             Defaults to `20`.
         odds: float. How readily new keys fit: it is added to their log-odds.
             With more, other phrasings are answered more often, and so are other
-            questions about the subject. With `3`, a subject answers some 10 %
-            of these with a taught value (SmolLM2-135M), and with `1` some 3 %:
-            if it has several facts, their keys fit less readily, so that they
-            share these misfires. Of facts that were taught in earlier calls,
+            questions about the subject. With `3`, some 10 to 12 % of these
+            answers change (SmolLM2-135M), and with `1` some 4 to 6 %: if a
+            subject has several facts, their keys fit less readily, so that
+            they share these misfires. Of facts that were taught in earlier calls,
             those count whose relations are in `phrasings`. Defaults to `3`.
         seed: int. Seed of what is drawn at random. Defaults to `0`.
         verbose: bool. Whether to show progress. Defaults to `False`.
