@@ -156,8 +156,9 @@ class FactTeacher:
             questions about the subject. With `3`, some 10 to 12 % of these
             answers change (SmolLM2-135M), and with `1` some 4 to 6 %: if a
             subject has several facts, their keys fit less readily, so that
-            they share these misfires. Of facts that were taught in earlier calls,
-            those count whose relations are in `phrasings`. Defaults to `3`.
+            they share these misfires. Of facts that were taught in earlier
+            calls, those count whose relations are in `phrasings`. Defaults to
+            `3`.
         seed: int. Seed of what is drawn at random. Defaults to `0`.
         verbose: bool. Whether to show progress. Defaults to `False`.
 
