@@ -160,8 +160,7 @@ def easy_and_realistic(
     candidates = read(measured / "forgetting/report.json")["candidates"]
     rows = []
     for way, (key, run) in ways.items():
-        found = candidates[key]
-        easy = found["tried"][found["best"]]
+        easy = candidates[key]
         real = read(measured / "forgetting-text" / run / "results.json")
         shares = (easy["learned"], easy["kept"], real["new"]["known_after"])
         change = f"{100 * real['old']['change']:+.1f}"

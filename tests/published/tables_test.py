@@ -182,11 +182,7 @@ def test_the_table_of_taught_facts(tmp_path):
 
 
 def test_the_table_of_both_comparisons(tmp_path):
-    tried = [
-        {"learned": 0.144, "kept": 0.001},
-        {"learned": 0.022, "kept": 0.0225},
-    ]
-    report = {"candidates": {"all": {"tried": tried, "best": 1}}}
+    report = {"candidates": {"all": {"learned": 0.022, "kept": 0.0225}}}
     results = {"new": {"known_after": 1.0}, "old": {"change": 2.6638}}
     for name, found in (
         ("forgetting/report", report),

@@ -58,30 +58,34 @@ def test_random_facts_to_the_end(here, tmp_path, capsys):
     args += f"--group-size 3 --steps 20 --slots 200 {RATES} --methods "
     names = ["values-adam", "slots-sgd"]
     assert teach.main([*args.split(), *names]) == 0
-    assert run_here.done == [f"{each}-seed-0" for each in ["base", *names]]
+    # Where there is one rate, none is searched.
+    bases = ["base-seed-1000", "base-seed-0", "rates-values-adam"]
+    assert run_here.done == [*bases, *(f"{each}-seed-0" for each in names)]
     found = json.loads((out / "report.json").read_text())
     assert found["known_before"] == [1.0]
-    for name, rates in zip(names, ([0.01, 0.1], [10.0])):
-        tried = found["candidates"][name]["tried"]
-        assert [each["rate"] for each in tried] == rates
-        for each in tried:
-            (seed,) = each["seeds"]
-            assert len(seed["steps"]) == 2 and max(seed["steps"]) <= 20
-            assert seed["rows"] > 0
+    values, slots = (found["candidates"][name] for name in names)
+    assert [each["rate"] for each in values["tried"]] == [0.01, 0.1]
+    assert (slots["tried"], slots["rate"]) == ([], 10)
+    for way in (values, slots):
+        (seed,) = way["seeds"]
+        assert way["learned"] == seed["new"]["known_after"]
+        assert way["kept"] == seed["old"]["kept"]
+        for each in (*way["seeds"], *way["tried"]):
+            assert len(each["steps"]) == 2 and max(each["steps"]) <= 20
+            assert each["rows"] > 0
             # Groups that were stopped before the last step were known.
-            for steps, share in zip(seed["steps"], seed["learned_then"]):
+            for steps, share in zip(each["steps"], each["learned_then"]):
                 assert share == 1 or steps == 20
-            assert seed["new"]["facts"] == 5
-            assert seed["old"]["facts"] == 32
-            assert each["learned"] == seed["new"]["known_after"]
-            assert each["kept"] == seed["old"]["kept"]
-    best = found["candidates"]["values-adam"]["best"]
-    tried = found["candidates"]["values-adam"]["tried"]
-    merits = [
-        (each["right_after"] >= 0.95, each["learned"] * each["kept"])
-        for each in tried
-    ]
-    assert merits[best] == max(merits)
+            assert each["new"]["facts"] == 5
+            assert each["old"]["facts"] == 32
+    merits = {
+        (
+            each["right_after"] >= 0.95,
+            each["new"]["known_after"] * each["old"]["kept"],
+        ): each["rate"]
+        for each in values["tried"]
+    }
+    assert values["rate"] == merits[max(merits)]
     page = (out / "report.md").read_text()
     assert page in capsys.readouterr().out
     assert "knew 100.00 % of 32 random facts" in page
@@ -112,18 +116,17 @@ def test_text_to_the_end(here, tmp_path, capsys):
     assert teach.main(slots) == 2
     assert "pass --background TEXT" in capsys.readouterr().err
     assert teach.main(args.split()) == 0
-    assert run_here.done == ["values-adam-seed-0"]
+    assert run_here.done == ["rates-values-adam", "values-adam-seed-0"]
     found = json.loads((out / "report.json").read_text())
     assert found["known_before"] is None
     for each in found["candidates"]["values-adam"]["tried"]:
-        (seed,) = each["seeds"]
         # Below 0 where a rate was so high that the perplexity rose.
-        new = seed["new"]
+        new = each["new"]
         fallen = 1 - new["perplexity_after"] / new["perplexity_before"]
         assert each["learned"] == pytest.approx(
             min(1, fallen / (1 - new["fall"]))
         )
-        assert each["kept"] == pytest.approx(1 / (1 + seed["old"]["change"]))
+        assert each["kept"] == pytest.approx(1 / (1 + each["old"]["change"]))
     assert "| values, Adam " in (out / "report.md").read_text()
 
 
@@ -186,14 +189,15 @@ def test_the_best_rate_is_one_that_taught():
 
 
 def _tried(rate, steps, known):
-    seed = {
+    return {
         "rate": rate,
+        "learned": known,
+        "kept": known,
         "steps": steps,
         "learned_then": [1.0, known],
         "new": {"facts": 4, "known_after": known},
         "old": {"facts": 9, "kept": known},
     }
-    return {"rate": rate, "learned": known, "kept": known, "seeds": [seed]}
 
 
 def test_the_report_says_what_the_caps_left_out(tmp_path):
@@ -204,7 +208,13 @@ def test_the_report_says_what_the_caps_left_out(tmp_path):
         for rate, each, known in zip((0.1, 0.2, 0.3), steps, (0.5, 0.2, 0.1))
     ]
     ways = {
-        name: {"title": name, "tried": tried[:length], "best": best}
+        name: {
+            "title": name,
+            "rates": [each["rate"] for each in tried[:length]],
+            "tried": tried[:length] if length > 1 else [],
+            **tried[best],
+            "seeds": [tried[best]],
+        }
         for name, length, best in (
             ("low", 3, 0),
             ("middle", 3, 1),
@@ -224,5 +234,5 @@ def test_the_report_says_what_the_caps_left_out(tmp_path):
         "low": ["0.1 (lowest)", "0 of 2", "3 of 6"],
         "middle": ["0.2", "1 of 2", "3 of 6"],
         "high": ["0.3 (highest)", "2 of 2", "3 of 6"],
-        "alone": ["0.1", "0 of 2", "0 of 2"],
+        "alone": ["0.1", "0 of 2", "-"],
     }

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from training.reports.knowledge_plots import plot_forgetting
+from training.studies.best_rate import GRID_SEED
 from training.studies.forgetting.merit import kept
 from training.studies.forgetting.merit import learned
 from training.studies.forgetting.merit import right_after
@@ -14,7 +15,8 @@ from training.studies.report import over_seeds
 _BEST = (
     "The best rate is the one with the highest product of what was learned and "
     "what was kept, of those with which 95 % was learned right after it was "
-    "taught; if it was with none, of all."
+    "taught; if it was with none, of all. It was chosen with the seed "
+    f"{GRID_SEED}, whose figures are those of the second table alone."
 )
 _EDGES = (
     "A best rate that is the lowest or the highest of those that were tried is "
@@ -29,18 +31,19 @@ def make_report(recipe: ForgettingRecipe, findings: dict) -> Report:
     figure = plot_forgetting(
         {
             found["title"]: [
-                (tried["kept"], tried["learned"]) for tried in found["tried"]
+                (tried["kept"], tried["learned"])
+                for tried in found["tried"] or [found]
             ]
             for found in candidates
         },
         of="text" if is_text else "facts",
     )
     table = _text_table if is_text else _fact_table
-    best = [(found, found["best"]) for found in candidates]
+    best = [(found, _best_rate(found), found["seeds"]) for found in candidates]
     every = [
-        (found, index)
+        (found, f"{tried['rate']:g}", [tried])
         for found in candidates
-        for index in range(len(found["tried"]))
+        for tried in found["tried"]
     ]
     return Report(
         "What models learn and forget when they are taught",
@@ -76,33 +79,31 @@ def _summary(recipe: ForgettingRecipe, findings: dict) -> str:
         "are known when their group has been taught, new of those that are "
         "known at the end, old of the old ones known before that still are. "
         f"{_BEST} {_EDGES} Groups learned are those that were known "
-        "completely before the last of these steps, with all seeds, at the "
-        "rate of the row and at all rates: the others were stopped by the "
+        "completely before the last of these steps: of all seeds, and, at all "
+        f"rates, of the seed {GRID_SEED}. The others were stopped by the "
         f"number of steps. Seeds: {recipe.seeds}."
     )
 
 
+_Rows = list[tuple[dict, str, list[dict]]]
+
+
 def _fact_table(
-    recipe: ForgettingRecipe, chosen: list[tuple[dict, int]], are_best: bool
+    recipe: ForgettingRecipe, chosen: _Rows, are_best: bool
 ) -> tuple[list[str], list[list[str]]]:
     rows = []
-    for found, index in chosen:
-        tried = found["tried"][index]
-        groups = [_groups_learned([tried], recipe.steps)]
+    for found, rate, seeds in chosen:
+        groups = [_groups_learned(seeds, recipe.steps)]
         if are_best:
             groups.append(_groups_learned(found["tried"], recipe.steps))
         rows.append(
             [
-                found["title"],
-                _rate(found, index, are_best),
-                *groups,
-                _then(tried["seeds"]),
-                _percent(map(learned, tried["seeds"])),
-                _percent(map(kept, tried["seeds"])),
-                over_seeds(
-                    (sum(seed["steps"]) for seed in tried["seeds"]), ",.0f"
-                ),
-                _rows_of(tried["seeds"]),
+                *(found["title"], rate, *groups),
+                _percent(map(right_after, seeds)),
+                _percent(map(learned, seeds)),
+                _percent(map(kept, seeds)),
+                over_seeds((sum(seed["steps"]) for seed in seeds), ",.0f"),
+                _rows_of(seeds),
             ]
         )
     header = [
@@ -113,21 +114,14 @@ def _fact_table(
     return header, rows
 
 
-def _then(seeds: list[dict]) -> str:
-    """The share of facts that are known right after their group."""
-    return _percent(map(right_after, seeds))
-
-
 def _text_table(
-    _: ForgettingRecipe, chosen: list[tuple[dict, int]], are_best: bool
+    _: ForgettingRecipe, chosen: _Rows, are_best: bool
 ) -> tuple[list[str], list[list[str]]]:
     rows = []
-    for found, index in chosen:
-        seeds = found["tried"][index]["seeds"]
+    for found, rate, seeds in chosen:
         rows.append(
             [
-                found["title"],
-                _rate(found, index, are_best),
+                *(found["title"], rate),
                 *(
                     over_seeds((seed[part][name] for seed in seeds), ".2f")
                     for part in ("new", "old")
@@ -147,24 +141,21 @@ def _text_table(
     return header, rows
 
 
-def _rate(found: dict, index: int, is_best: bool) -> str:
-    """The rate; of a best one also whether it is at the edge of its grid."""
-    rates = [tried["rate"] for tried in found["tried"]]
-    cell = f"{rates[index]:g}"
-    if not is_best or len(rates) == 1:
+def _best_rate(found: dict) -> str:
+    """The best rate, and whether it is at the edge of its grid."""
+    rates, rate = found["rates"], found["rate"]
+    cell = f"{rate:g}"
+    if len(rates) == 1:
         return cell
     edges = {min(rates): " (lowest)", max(rates): " (highest)"}
-    return cell + edges.get(rates[index], "")
+    return cell + edges.get(rate, "")
 
 
-def _groups_learned(tried: list[dict], steps: int) -> str:
+def _groups_learned(trials: list[dict], steps: int) -> str:
     """The groups that needed fewer steps than they had, of all groups."""
-    taken = [
-        group
-        for each in tried
-        for seed in each["seeds"]
-        for group in seed["steps"]
-    ]
+    taken = [group for each in trials for group in each["steps"]]
+    if not taken:
+        return "-"
     return f"{sum(group < steps for group in taken)} of {len(taken)}"
 
 

@@ -9,6 +9,7 @@ from keras_pkm.teaching.memory_teacher import MemoryTeacher
 from training.runs.files import read_json
 from training.runs.files import write_json
 from training.runs.user_error import UserError
+from training.studies.best_rate import GRID_SEED
 from training.studies.best_rate import best_rate
 from training.studies.forgetting.candidates import CANDIDATES
 from training.studies.forgetting.merit import kept
@@ -27,6 +28,7 @@ from training.teaching.methods import make_teacher
 from training.teaching.teach import teach
 
 _BASE = "base"
+_RATES = "rates-"
 # The approximate cost of a job.
 _COST = 90.0
 _COST_OF_A_RATE = 25.0
@@ -37,8 +39,9 @@ class ForgettingStudy(Study):
 
     - `bases/`: for each seed, the model that knows the old facts, the share of
       facts that it knows, and how often its slots are read;
-    - `trials/`: for each method and seed, the figures of what was learned and
-      forgotten with each learning rate.
+    - `rates/`: for each method, the figures with each learning rate, with a
+      seed of its own;
+    - `trials/`: for each method and seed, the figures with the best of them.
     """
 
     name = "forgetting"
@@ -50,56 +53,110 @@ class ForgettingStudy(Study):
         """Returns the file of the figures of a seed's model."""
         return self.root / "bases" / f"seed-{seed}.json"
 
+    def grid(self, key: str) -> pathlib.Path:
+        """Returns the file of a method's figures with each learning rate."""
+        return self.root / "rates" / f"{key}.json"
+
     def trial(self, key: str, seed: int) -> pathlib.Path:
-        """Returns the file of a method's figures."""
+        """Returns the file of a method's figures with the best rate."""
         return self.root / "trials" / f"{key}-seed-{seed}.json"
+
+    def rates(self, key: str) -> tuple[float, ...]:
+        """Returns the learning rates to try with a method."""
+        return CANDIDATES[key].rates(self.recipe)
 
     def check_inputs(self) -> None:
         """Opens the model and the materials."""
         check_setting(self.recipe)
 
     def jobs(self) -> list[Job]:
-        """Returns a job for the old facts and one for each method, by seed."""
-        jobs = []
-        for seed in range(self.recipe.seeds):
-            needs: tuple[pathlib.Path, ...] = ()
-            if self.recipe.model is None:
-                base = self.base(seed)
+        """Returns jobs for the old facts, the learning rates and the trials."""
+        methods, job = self.recipe.methods, self.study_job
+        seeds = range(self.recipe.seeds)
+        searched = [key for key in methods if len(self.rates(key)) > 1]
+        jobs, bases = [], {}
+        if self.recipe.model is None:
+            for seed in (*([GRID_SEED] if searched else []), *seeds):
+                bases[seed] = (self.base(seed),)
                 jobs.append(
-                    self.study_job(
+                    job(
                         f"old facts, seed {seed}",
                         f"{_BASE}-seed-{seed}",
-                        base,
+                        self.base(seed),
                         needs=(),
                         cost=_COST,
                     )
                 )
-                needs = (base,)
-            for key in self.recipe.methods:
-                candidate = CANDIDATES[key]
-                rates = candidate.rates(self.recipe)
-                jobs.append(
-                    self.study_job(
-                        f"{candidate.title}, seed {seed}",
-                        f"{key}-seed-{seed}",
-                        self.trial(key, seed),
-                        needs=needs,
-                        cost=_COST_OF_A_RATE * len(rates),
-                    )
+        grids: dict[str, tuple[pathlib.Path, ...]] = {}
+        for key in searched:
+            grids[key] = (self.grid(key),)
+            jobs.append(
+                job(
+                    f"learning rates of {CANDIDATES[key].title}",
+                    _RATES + key,
+                    self.grid(key),
+                    needs=bases.get(GRID_SEED, ()),
+                    cost=_COST_OF_A_RATE * len(self.rates(key)),
                 )
+            )
+        jobs += [
+            job(
+                f"{CANDIDATES[key].title}, seed {seed}",
+                f"{key}-seed-{seed}",
+                self.trial(key, seed),
+                needs=(*bases.get(seed, ()), *grids.get(key, ())),
+                cost=_COST_OF_A_RATE,
+            )
+            for key in methods
+            for seed in seeds
+        ]
         return jobs
 
     def do(self, job: str) -> None:
         """Does one of the jobs, and writes what it has found."""
-        key, number = job.rsplit("-seed-", 1)
-        seed = int(number)
-        if key == _BASE:
-            path, found = self.base(seed), learn_facts(self.recipe, seed)
+        if job.startswith(_RATES):
+            key = job.removeprefix(_RATES)
+            tried = try_rates(self.recipe, key, GRID_SEED, self.rates(key))
+            path, found = self.grid(key), {"seed": GRID_SEED, "tried": tried}
         else:
-            path = self.trial(key, seed)
-            found = try_candidate(self.recipe, key, seed)
+            key, number = job.rsplit("-seed-", 1)
+            seed = int(number)
+            if key == _BASE:
+                path, found = self.base(seed), learn_facts(self.recipe, seed)
+            else:
+                rate = self.rates(key)[self.best(self.read_grid(key))]
+                path = self.trial(key, seed)
+                (found,) = try_rates(self.recipe, key, seed, [rate])
         path.parent.mkdir(exist_ok=True)
         write_json(path, found)
+
+    def read_grid(self, key: str) -> list[dict]:
+        """Returns a method's figures, one dict for each learning rate.
+
+        They are empty if there is only one rate.
+        """
+        if len(self.rates(key)) == 1:
+            return []
+        tried = read_json(self.grid(key), "--out")["tried"]
+        return [
+            {
+                "right_after": right_after(found),
+                "learned": learned(found),
+                "kept": kept(found),
+                **found,
+            }
+            for found in tried
+        ]
+
+    @staticmethod
+    def best(tried: list[dict]) -> int:
+        """Returns the place of the best of some rates."""
+        if not tried:
+            return 0
+        return best_rate(
+            [each["right_after"] for each in tried],
+            [merit(each["learned"], each["kept"]) for each in tried],
+        )
 
     def collect(self) -> dict:
         """Reads the figures of all jobs."""
@@ -107,14 +164,15 @@ class ForgettingStudy(Study):
         candidates = {}
         for key in self.recipe.methods:
             found = [self._read_trial(key, seed) for seed in seeds]
-            tried = [_of_a_rate(each) for each in zip(*found)]
             candidates[key] = {
                 "title": CANDIDATES[key].title,
-                "tried": tried,
-                "best": best_rate(
-                    [each["right_after"] for each in tried],
-                    [merit(each["learned"], each["kept"]) for each in tried],
-                ),
+                "rates": list(self.rates(key)),
+                "tried": self.read_grid(key),
+                "rate": found[0]["rate"],
+                "right_after": statistics.median(map(right_after, found)),
+                "learned": statistics.median(map(learned, found)),
+                "kept": statistics.median(map(kept, found)),
+                "seeds": found,
             }
         known = None
         if self.recipe.model is None:
@@ -123,34 +181,26 @@ class ForgettingStudy(Study):
             ]
         return {"candidates": candidates, "known_before": known}
 
-    def _read_trial(self, key: str, seed: int) -> list[dict]:
-        """The figures of a method, one dict for each learning rate."""
+    def _read_trial(self, key: str, seed: int) -> dict:
+        """The figures of a method with its best learning rate."""
         path = self.trial(key, seed)
-        tried = read_json(path, "--out")["tried"]
-        if any("learned_then" not in each for each in tried):
+        found = read_json(path, "--out")
+        if "learned_then" not in found:
             raise UserError(
                 f"--out must have trials of this version, but '{path}' does "
                 "not say what was known right after a group: delete it, and "
                 "repeat the command"
             )
-        return tried
+        return found
 
     def report(self, findings: dict) -> Report:
         """Returns the report on the findings."""
         return make_report(self.recipe, findings)
 
 
-def _of_a_rate(seeds: Sequence[dict]) -> dict:
-    return {
-        "rate": seeds[0]["rate"],
-        "right_after": statistics.median(map(right_after, seeds)),
-        "learned": statistics.median(map(learned, seeds)),
-        "kept": statistics.median(map(kept, seeds)),
-        "seeds": list(seeds),
-    }
-
-
-def try_candidate(recipe: ForgettingRecipe, key: str, seed: int) -> dict:
+def try_rates(
+    recipe: ForgettingRecipe, key: str, seed: int, rates: Sequence[float]
+) -> list[dict]:
     """Teaches a model with one method, once with each learning rate."""
     candidate = CANDIDATES[key]
     tried = []
@@ -158,7 +208,7 @@ def try_candidate(recipe: ForgettingRecipe, key: str, seed: int) -> dict:
         importance = None
         if candidate.method == "slots":
             importance = candidate.scores(setting.measure_importance())
-        for rate in candidate.rates(recipe):
+        for rate in rates:
             task = setting.load()
             teacher = make_teacher(
                 task,
@@ -184,4 +234,4 @@ def try_candidate(recipe: ForgettingRecipe, key: str, seed: int) -> dict:
             if isinstance(teacher, MemoryTeacher):
                 found["rows"] = teacher.make_patch().num_rows
             tried.append({"rate": rate, **found})
-    return {"candidate": key, "seed": seed, "tried": tried}
+    return tried

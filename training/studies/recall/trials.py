@@ -3,12 +3,10 @@
 import dataclasses
 import itertools
 
+from training.studies.best_rate import GRID_SEED
 from training.studies.recall.candidates import CANDIDATES
 from training.studies.recall.candidates import Candidate
 from training.studies.recall.recipe import RecallRecipe
-
-# The seed for choosing learning rates, whose figures are not reported.
-_GRID_SEED = 1000
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,7 +60,7 @@ def grid_trials(recipe: RecallRecipe, key: str) -> list[Trial]:
     pairs = rate_pairs(recipe, key)
     if len(pairs) == 1:
         return []
-    return [_trial(recipe, key, seed=_GRID_SEED, rates=pair) for pair in pairs]
+    return [_trial(recipe, key, seed=GRID_SEED, rates=pair) for pair in pairs]
 
 
 def rate_pairs(recipe: RecallRecipe, key: str) -> list[tuple[float, float]]:
