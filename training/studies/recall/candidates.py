@@ -93,22 +93,22 @@ CANDIDATES = {
         optimizer={"second_moment": "row", "bias_correction": "row"},
     ),
     "key-dropout": Candidate(
-        "ResM, a tenth of the sub-keys dropped",
+        "ResM, each sub-key dropped in a tenth of the steps",
         "resm",
         memory={"key_dropout": 0.1},
     ),
     "head-dropout": Candidate(
-        "ResM, a tenth of the heads dropped",
+        "ResM, each head dropped in a tenth of the steps",
         "resm",
         memory={"head_dropout": 0.1},
     ),
     "pkm-key-dropout": Candidate(
-        "PKM, a tenth of the sub-keys dropped",
+        "PKM, each sub-key dropped in a tenth of the steps",
         "pkm",
         memory={"key_dropout": 0.1},
     ),
     "pkm-head-dropout": Candidate(
-        "PKM, a tenth of the heads dropped",
+        "PKM, each head dropped in a tenth of the steps",
         "pkm",
         memory={"head_dropout": 0.1},
     ),
