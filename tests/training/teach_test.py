@@ -18,6 +18,7 @@ from training.corpora.word_pieces import make_tokenizer
 from training.corpora.word_pieces import train_vocabulary
 from training.runs.run_directory import RunDirectory
 from training.teach import main
+from training.teaching.patch_list import without
 
 TEXT = "The dog met a fox. Nobody knows why the fox met the dog. A cat ran."
 FACTS = "dog\tmet\tfox\nfox\tmet\tthe dog\ncat\tknows\tnobody\n"
@@ -97,12 +98,27 @@ def test_applied_and_reverted_to_the_last_bit(taught, run, tmp_path):
     code, applied = change(run, "--apply", "applied")
     assert code == 0 and md5_of_model(applied) == md5_of_model(taught)
     rows = MemoryPatch.load(patch).num_rows
-    table = (applied / "results.md").read_text()
-    assert table == f"{rows:,} rows were applied.\n"
+    table = (applied / "results.md").read_text().splitlines()
+    has = f"Patches that the model has: {patch} ({rows:,} rows)."
+    assert table == [f"{rows:,} rows were applied.", "", has]
+    for one, other in zip(patches_of(applied), patches_of(taught), strict=True):
+        assert one["sha256"] == other["sha256"]
     assert MemoryPatch.load(applied / "patch.safetensors").num_rows > 0
     code, reverted = change(taught, "--revert", "reverted")
     assert code == 0 and md5_of_model(reverted) == md5_of_model(run)
     assert not (reverted / "patch.safetensors").exists()
+    assert patches_of(reverted) == []
+
+
+def test_the_list_of_patches():
+    first, second, third = ({"sha256": each} for each in "abc")
+    assert without([first, second, third], second) == [first, third]
+    assert without([first, second, first], first) == [first, second]
+    assert without([first], second) == [first]
+
+
+def patches_of(run):
+    return json.loads((run / "results.json").read_text())["patches"]
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,11 @@ def format_results(results: dict) -> str:
             parts.append(f"{_rows_of(results[done])} were {done}.")
     if "new" in results and "patch" in results:
         parts.append(_describe_patch(results))
+    if patches := results.get("patches"):
+        named = [
+            f"{each['file']} ({_rows_of(each['rows'])})" for each in patches
+        ]
+        parts.append(f"Patches that the model has: {'; '.join(named)}.")
     return "\n\n".join(parts)
 
 

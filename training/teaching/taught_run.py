@@ -29,6 +29,8 @@ from training.teaching.finished_model import teach_finished
 from training.teaching.material import open_material
 from training.teaching.methods import check_memory
 from training.teaching.methods import make_teacher
+from training.teaching.patch_list import describe_patch
+from training.teaching.patch_list import without
 from training.teaching.recipe import TeachingRecipe
 from training.teaching.results import format_results
 from training.teaching.teach import teach
@@ -164,12 +166,18 @@ def _write(recipe: TeachingRecipe, taught: TaughtModel) -> str:
                 source.document_frequencies, run.document_frequencies
             )
         results = {"best_model": run.name_of(run.last), **taught.figures}
-        if taught.patch is not None and not recipe.revert:
+        patches = source.read_results().get("patches", [])
+        if taught.patch is not None:
             taught.patch.save(run.patch)
-            results["patch"] = {
-                "rows": taught.patch.num_rows,
-                "bytes": run.patch.stat().st_size,
-            }
+            name = recipe.apply or RunDirectory(recipe.out).patch
+            described = describe_patch(taught.patch, run.patch, name)
+            if recipe.revert:
+                run.patch.unlink()
+                patches = without(patches, described)
+            else:
+                results["patch"] = described
+                patches = [*patches, described]
+        results["patches"] = patches
         table = format_results(results)
         run.write_results(results, table)
     return table
