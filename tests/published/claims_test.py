@@ -10,6 +10,7 @@ from tests.docs.pages import ROOT
 
 README, START = "README.md", "docs/index.md"
 CAPACITY, TEACHING = "docs/results/capacity.md", "docs/results/teaching.md"
+EDITS = "docs/results/edits.md"
 OPTIMIZER = "docs/how-it-works/optimizer.md"
 PAPER, SPEED = "docs/results/paper.md", "docs/results/speed.md"
 
@@ -152,9 +153,61 @@ def moments():
     yield (OPTIMIZER,), f"worse, {steps}"
 
 
+def edits():
+    """What a finished model knows, and what has changed in it."""
+
+    def seeds(study, odds):
+        (tried,) = (
+            each
+            for each in stored(f"{study}/report.json")["ways"]["facts"]["tried"]
+            if each["rate"] == odds
+        )
+        return tried["seeds"]
+
+    def span(shares, start=""):
+        low, high = (f"{100 * each:.0f}" for each in (min(shares), max(shares)))
+        return f"{start}{low} to {high} %"
+
+    def changed(seeds, kind):
+        return [1 - seed["same"][kind]["same"] for seed in seeds]
+
+    def middle(shares):
+        return percent(statistics.median(shares), 0)
+
+    one, careful = seeds("edits-seeds", 3.0), seeds("edits-seeds", 1.0)
+    knows = [seed["paraphrase"] for seed in one]
+    others = [changed(one, kind) for kind in ("other", "never named")]
+    steps = changed(one, "two steps")
+    as_before = [1 - share for share in others[0]]
+    low = [seed["paraphrase"] for seed in careful]
+    yield (README, START), span(knows, "three, which have ")
+    yield (README, START), span(as_before, "paraphrases, and ")
+    yield (README, START), span(low, "changes fewer other answers, and has ")
+    yield (EDITS,), f"answers {middle(knows)} of the phrasings"
+    yield (
+        (EDITS,),
+        (
+            f"it changes {middle(others[0])} of the answers in other "
+            f"relations, {middle(others[1])} of those that no relation is "
+            f"about, and {middle(steps)} of those in two steps"
+        ),
+    )
+    for seed, relations in zip(one, ("city", "food", "colour")):
+        yield (EDITS,), f"{percent(seed['paraphrase'], 0)} ({relations},"
+
+    three = seeds("edits-three", 3.0)
+    knows = [seed["paraphrase"] for seed in three]
+    yield (EDITS,), f"{middle(knows)} are answered"
+    yield (EDITS,), f"three seeds ({span(knows)})"
+    shares = changed(three, "other")
+    yield (EDITS,), f"{middle(shares)} of the other relations change"
+    for kind in ("other", "never named", "two steps"):
+        yield (EDITS,), f"({span(changed(three, kind))})"
+
+
 CLAIMS = [
     pytest.param(page, text, id=f"{make.__name__}-{number}-{page}")
-    for make in (facts, groups, text, perplexities, speed, moments)
+    for make in (facts, groups, text, perplexities, speed, moments, edits)
     for number, (pages, text) in enumerate(make())
     for page in pages
 ]
