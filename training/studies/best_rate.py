@@ -25,3 +25,11 @@ def best_rate(taught: Sequence[float], merits: Sequence[float]) -> int:
         for share, merit in zip(taught, merits, strict=True)
     ]
     return keys.index(max(keys))
+
+
+def marked(rate: float, rates: Sequence[float]) -> str:
+    """Returns a best rate as text, marked if it is at the edge of its grid."""
+    if len(rates) == 1:
+        return f"{rate:g}"
+    edges = {min(rates): " (lowest)", max(rates): " (highest)"}
+    return f"{rate:g}{edges.get(rate, '')}"

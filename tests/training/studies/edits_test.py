@@ -1,12 +1,14 @@
 """Ways to teach a finished model, compared on a tiny one."""
 
 import json
+import re
 
 import keras
 import keras_hub
 import pytest
 
 from keras_pkm.files.presets import save_preset
+from keras_pkm.teaching.fact_prompts import OTHERS
 from training.corpora.byte_pairs import train_byte_pairs
 from training.facts.invented import invented
 from training.studies.edits.material import make_material
@@ -161,3 +163,16 @@ def test_the_best_rate_taught_what_it_should():
     assert best_of([tried(1, 0.5, 0.5), tried(0.9, 0.9, 0.3)]) == 1
     assert best_of([tried(0.9, 0.5, 0.5), tried(1, 0.9, 0.3)]) == 1
     assert best_of([tried(0.2, 0.5, 0.5), tried(0.8, 1, 1)]) == 1
+
+
+def test_what_must_remain_is_asked_in_words_that_keys_have_not_seen():
+    """But for those of grammar."""
+    grammar = set("is was a the of in to at with by for as about on q".split())
+    grammar |= set("what s are that where".split())
+
+    def words(texts):
+        found = re.findall("[a-z]+", " ".join(texts).lower())
+        return set(found) - grammar - {"subject"}
+
+    asked = words(invented()["never_named"] + invented()["two_steps"])
+    assert not asked & words(OTHERS)

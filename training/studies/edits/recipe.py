@@ -28,6 +28,7 @@ WayName = Literal[
     "product-keys-slots",
     "lora-8",
     "lora-64",
+    "lora-8-replay",
     "all",
     "replay",
 ]
@@ -62,7 +63,7 @@ class EditsRecipe(Comparison):
     ways: Annotated[tuple[WayName, ...], DISTINCT] = (
         *("prompt-one", "prompt-all", "facts", "ngram", "ngram-three"),
         *("product-keys", "product-keys-slots"),
-        *("lora-8", "lora-64", "all", "replay"),
+        *("lora-8", "lora-64", "lora-8-replay", "all", "replay"),
     )
     # Compare in minutes: ten facts and one rate a way.
     quick: bool = False
@@ -97,9 +98,9 @@ class EditsRecipe(Comparison):
     # Learning rates to try for the values of product keys, with Adam.
     product_key_rates: Positives = (0.03, 0.1)
     # Learning rates to try for LoRA, with Adam.
-    lora_rates: Positives = (3e-4, 1e-3, 3e-3)
+    lora_rates: Positives = (1e-4, 3e-4, 1e-3)
     # Learning rates to try for all weights, with Adam.
-    weight_rates: Positives = (2e-5, 5e-5, 1.5e-4)
+    weight_rates: Positives = (1e-5, 2e-5, 5e-5)
 
     def check(self) -> None:
         """Checks the numbers."""

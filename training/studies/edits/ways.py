@@ -200,6 +200,8 @@ class _WithText(_PromptBatches):
             )
             pieces = self._tokens[first[:, None] + np.arange(length)]
             of_text = np.tile(places, (_TEXT_ROWS, 1))
+            # The text counts as much as the answers.
+            share = weights.sum() / of_text.size
             yield (
                 {
                     "token_ids": np.concatenate([x["token_ids"], pieces]),
@@ -209,7 +211,7 @@ class _WithText(_PromptBatches):
                     "places": _join(x["places"], of_text, wide),
                 },
                 _join(y, pieces[:, places + 1], wide),
-                _join(weights, np.ones_like(of_text, "float32"), wide),
+                _join(weights, np.full_like(of_text, share, "float32"), wide),
             )
 
 
@@ -469,6 +471,11 @@ WAYS = {
     ),
     "lora-8": Way("LoRA, rank 8", "lora_rates", _dense(rank=8)),
     "lora-64": Way("LoRA, rank 64", "lora_rates", _dense(rank=64)),
+    "lora-8-replay": Way(
+        "LoRA, rank 8, text replayed",
+        "lora_rates",
+        _dense(rank=8, replays=True),
+    ),
     "all": Way("all weights", "weight_rates", _dense()),
     "replay": Way(
         "all weights, text replayed", "weight_rates", _dense(replays=True)

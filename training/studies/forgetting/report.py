@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from training.reports.knowledge_plots import plot_forgetting
 from training.studies.best_rate import GRID_SEED
+from training.studies.best_rate import marked
 from training.studies.forgetting.merit import kept
 from training.studies.forgetting.merit import learned
 from training.studies.forgetting.merit import right_after
@@ -39,7 +40,10 @@ def make_report(recipe: ForgettingRecipe, findings: dict) -> Report:
         of="text" if is_text else "facts",
     )
     table = _text_table if is_text else _fact_table
-    best = [(found, _best_rate(found), found["seeds"]) for found in candidates]
+    best = [
+        (found, marked(found["rate"], found["rates"]), found["seeds"])
+        for found in candidates
+    ]
     every = [
         (found, f"{tried['rate']:g}", [tried])
         for found in candidates
@@ -139,16 +143,6 @@ def _text_table(
         *("after", "change %", "steps", "rows"),
     ]
     return header, rows
-
-
-def _best_rate(found: dict) -> str:
-    """The best rate, and whether it is at the edge of its grid."""
-    rates, rate = found["rates"], found["rate"]
-    cell = f"{rate:g}"
-    if len(rates) == 1:
-        return cell
-    edges = {min(rates): " (lowest)", max(rates): " (highest)"}
-    return cell + edges.get(rate, "")
 
 
 def _groups_learned(trials: list[dict], steps: int) -> str:
