@@ -314,6 +314,13 @@ class FactMemory(Memory):
         tags = self._tags()
         free = np.flatnonzero(tags[start : start + self.reach] == 0)
         if not len(free):
+            owners = self._owner(tags[start : start + self.reach], np)
+            if (owners == self._owner(np.int32(tag), np)).all():
+                raise ValueError(
+                    f"`reach` must be above {self.reach}, the number of rows "
+                    "that a subject can have. Received: a subject that has as "
+                    "many, and is to get a further one."
+                )
             taken = int((tags[self.num_keys :] != 0).sum())
             raise ValueError(
                 f"`num_slots` must be above {self.num_slots}: {taken} rows are "
@@ -330,7 +337,7 @@ class FactMemory(Memory):
         Args:
             slots: sequence of int.
         """
-        rows = np.asarray(slots, "int64")
+        rows = self._checked(slots)
         self.write(rows, np.zeros((len(rows), self.table.value_dim)))
         tags = self._tags()
         tags[rows] = 0
@@ -345,7 +352,7 @@ class FactMemory(Memory):
                 bias.
         """
         values = self._values()
-        values[np.asarray(slots, "int64")] = rows
+        values[self._checked(slots)] = rows
         self.table.values.assign(values)
 
     def rows(self, slots: Sequence[int] | np.ndarray) -> np.ndarray:
@@ -354,7 +361,37 @@ class FactMemory(Memory):
         Args:
             slots: sequence of int.
         """
-        return self._values()[np.asarray(slots, "int64")]
+        return self._values()[self._checked(slots)]
+
+    def _checked(self, slots: Sequence[int] | np.ndarray) -> np.ndarray:
+        rows = np.asarray(slots, "int64")
+        if ((rows < 0) | (rows >= self.num_slots)).any():
+            raise ValueError(
+                f"`slots` must be from 0 to {self.num_slots - 1}. Received: "
+                f"slots={slots}."
+            )
+        return rows
+
+    def addressing(self) -> dict[str, Any]:
+        names = ("num_keys", "orders", "window", "reach")
+        return {name: getattr(self, name) for name in names}
+
+    def needed_rows(self, slots: np.ndarray, tags: np.ndarray) -> np.ndarray:
+        rows = tags[slots[slots >= self.num_keys]]
+        return np.unique(self._keys_of(rows)).astype("int64")
+
+    def check_tags(self, tags: np.ndarray) -> None:
+        keys = np.unique(self._keys_of(tags[self.num_keys :]))
+        if (tags[keys] == 0).any():
+            raise ValueError(
+                "Rows of facts must have the keys of their relations. Received:"
+                " a patch without which facts that were taught later lack "
+                "theirs: revert the later patches first."
+            )
+
+    def _keys_of(self, tags: np.ndarray) -> np.ndarray:
+        """The numbers of the keys of rows that are claimed."""
+        return tags[tags != 0] & (2**self._key_bits - 1)
 
     def _row_of(
         self, token_ids: Sequence[int] | np.ndarray, key: int

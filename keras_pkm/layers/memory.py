@@ -3,6 +3,7 @@
 from typing import Any
 
 import keras
+import numpy as np
 from keras import ops
 
 from keras_pkm.layers.observing import memory_reads
@@ -366,6 +367,32 @@ class Memory(keras.layers.Layer):
         Here it is the `"values"`. A kind of memory adds parts of its own.
         """
         return {"values": [self.table.values]}
+
+    # What a patch of the memory depends on, besides weights.
+
+    def addressing(self) -> dict[str, Any]:
+        """Returns the arguments by which tokens find their slots."""
+        return {}
+
+    def needed_rows(self, slots: np.ndarray, tags: np.ndarray) -> np.ndarray:
+        """Returns the slots of rows without which other rows mean nothing.
+
+        Args:
+            slots: int64 array: the slots of these rows.
+            tags: int32 array of shape `(num_slots,)`: the tags of the table.
+        """
+        return slots[:0]
+
+    def check_tags(self, tags: np.ndarray) -> None:
+        """Checks that no row would lack another one that it needs.
+
+        Args:
+            tags: int32 array of shape `(num_slots,)`: tags that the table is to
+                get.
+
+        Raises:
+            ValueError: a row would lack another one.
+        """
 
     def get_config(self) -> dict[str, Any]:
         if self._shared_table:

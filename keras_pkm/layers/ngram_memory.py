@@ -320,6 +320,10 @@ class NGramMemory(Memory):
             )
         return ids[start:stop].astype("int32"), orders
 
+    def addressing(self) -> dict[str, Any]:
+        names = ("num_heads", "orders", "hash_seed")
+        return {name: getattr(self, name) for name in names}
+
     def get_config(self) -> dict[str, Any]:
         config = super().get_config()
         del config["top_k"]

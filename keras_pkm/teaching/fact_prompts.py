@@ -179,8 +179,14 @@ def make_prompt(
     before = phrasing[: phrasing.index(SUBJECT)]
     text = phrasing.replace(SUBJECT, subject)
     # The space before a word is a part of its token.
-    lead = list(tokenize(before.rstrip(" "))) if before.strip() else []
+    head = before.rstrip(" ")
+    lead = list(tokenize(head)) if head else []
     named = list(tokenize(before + subject))
+    if head[-1:].isspace():
+        # Before a word, the last of several line ends is a token of its own.
+        alone = list(tokenize(subject))
+        if named[-len(alone) :] == alone:
+            lead = named[: -len(alone)]
     question = list(tokenize(text))
     answered = question
     if value:
@@ -211,9 +217,18 @@ def make_prompt(
 def phrasings_of(
     relation: str, phrasings: Mapping[str, Sequence[str]]
 ) -> list[str]:
-    """Returns how a relation is asked for."""
+    """Returns how a relation is asked for.
+
+    Raises:
+        ValueError: there are phrasings of it, but none in the list.
+    """
     given = phrasings.get(relation)
     if given is not None:
+        if not len(given):
+            raise ValueError(
+                f"`phrasings` must have at least one text for '{relation}', or "
+                "no list. Received: an empty list."
+            )
         return list(given)
     return [each.replace("{relation}", relation) for each in PHRASINGS]
 
@@ -222,8 +237,8 @@ def check_facts(facts: Iterable[Fact]) -> list[Fact]:
     """Checks facts, and returns them as a list.
 
     Raises:
-        ValueError: a part of a fact is empty, or two facts contradict each
-            other.
+        ValueError: a part of a fact is empty, or has spaces around it, or two
+            facts contradict each other.
     """
     known: dict[tuple[str, str], str] = {}
     checked = []
@@ -233,6 +248,12 @@ def check_facts(facts: Iterable[Fact]) -> list[Fact]:
             if not (isinstance(part, str) and part.strip()):
                 raise ValueError(
                     f"Fact {number} must have a {name}. Received: {fact}."
+                )
+            if part != part.strip():
+                raise ValueError(
+                    f"The {name} of fact {number} must not begin or end with "
+                    "spaces, which would be taught, too: use `str.strip`. "
+                    f"Received: {fact}."
                 )
         if known.setdefault((subject, relation), value) != value:
             raise ValueError(

@@ -219,7 +219,8 @@ class FactTeacher:
         self.task = task
         self.phrasings = dict(phrasings or {})
         self.others = list(OTHERS if others is None else others)
-        self.learning_rate = learning_rate
+        self._others_are_given = others is not None
+        self.learning_rate = finite("learning_rate", learning_rate)
         self.steps = positive_int("steps", steps)
         self.odds = finite("odds", odds)
         self.verbose = verbose
@@ -293,12 +294,29 @@ class FactTeacher:
     ) -> list[list[Prompt]]:
         """The prompts of each fact."""
         return [
-            [
-                self._prompt(phrasing, fact.subject, fact.value)
-                for phrasing in phrasings_of(fact.relation, phrasings)
-            ]
+            self._suitable(
+                phrasings_of(fact.relation, phrasings),
+                fact,
+                are_given=fact.relation in phrasings,
+            )
             for fact in facts
         ]
+
+    def _suitable(
+        self, phrasings: list[str], fact: Fact, are_given: bool
+    ) -> list[Prompt]:
+        """The prompts of a fact. All phrasings that are given must suit it."""
+        prompts: list[Prompt] = []
+        for number, phrasing in enumerate(phrasings, 1):
+            try:
+                prompt = self._prompt(phrasing, fact.subject, fact.value)
+            except ValueError:
+                # A name such as "Sammy Davis Jr." joins a question mark.
+                if are_given or number == len(phrasings) and not prompts:
+                    raise
+            else:
+                prompts.append(prompt)
+        return prompts
 
     def _prompt(self, phrasing: str, subject: str, value: str = "") -> Prompt:
         prompt = make_prompt(
@@ -319,7 +337,7 @@ class FactTeacher:
             each for each in names if self.memory.find_key(_key(*each)) is None
         ]
         if new:
-            self._fit_keys(names, new, self._examples(facts, names))
+            self._fit_keys(names, new, self._examples(facts, prompts, names))
         counts = self._count_relations(facts, prompts)
         groups = range(0, len(facts), _GROUP)
         for first in self._showing(groups):
@@ -373,18 +391,30 @@ class FactTeacher:
         self.memory.write(slots, _in_bfloat16(np.stack(rows)))
 
     def _examples(
-        self, facts: list[Fact], names: list[tuple[str, int]]
+        self,
+        facts: list[Fact],
+        asked: list[list[Prompt]],
+        names: list[tuple[str, int]],
     ) -> _Examples:
         """The examples with which keys are fitted."""
-        by_relation: dict[str, list[Fact]] = {}
-        for fact in facts:
-            by_relation.setdefault(fact.relation, []).append(fact)
-        prompts, relations = [], []
-        for relation, of_it in by_relation.items():
-            for phrasing in phrasings_of(relation, self.phrasings):
-                for subject, value in self._stand_ins(of_it):
-                    prompts.append(self._prompt(phrasing, subject, value))
-                    relations.append(relation)
+        lengths: dict[str, dict[Fact, int]] = {}
+        for fact, of_fact in zip(facts, asked, strict=True):
+            length = max(len(prompt.answer) for prompt in of_fact)
+            lengths.setdefault(fact.relation, {})[fact] = length
+        prompts: list[Prompt] = []
+        relations: list[str] = []
+        for relation, of_it in lengths.items():
+            for fact in _stand_ins(of_it):
+                (some,) = self._prompts([fact], self.phrasings)
+                prompts += some
+                relations += [relation] * len(some)
+        for relation, phrasings in self.phrasings.items():
+            # Relations of earlier calls have keys of their own.
+            if relation in lengths or not self._knows(relation):
+                continue
+            for phrasing in phrasings:
+                prompts += [self._prompt(phrasing, each) for each in STAND_INS]
+                relations += [""] * len(STAND_INS)
         subjects = list(dict.fromkeys(fact.subject for fact in facts))
         subjects += STAND_INS
         texts = [
@@ -396,7 +426,12 @@ class FactTeacher:
         )
         for text in texts:
             subject = subjects[self._random.integers(len(subjects))]
-            prompt = self._prompt(text, subject)
+            try:
+                prompt = self._prompt(text, subject)
+            except ValueError:
+                if self._others_are_given:
+                    raise
+                prompt = self._prompt(text, STAND_INS[0])
             kept = min(
                 prompt.end + _TEXT_TOKENS, self._longest or len(prompt.ids)
             )
@@ -437,20 +472,9 @@ class FactTeacher:
             np.stack(x).astype("float64"), np.array(labels), np.array(asks)
         )
 
-    def _stand_ins(self, facts: list[Fact]) -> list[tuple[str, str]]:
-        """Subjects and values with which a relation's keys are fitted."""
-        # The longest value has all the tokens that need a key.
-        longest = max(
-            facts, key=lambda fact: len(self._tokenize(" " + fact.value))
-        )
-        ordered = [longest, *(fact for fact in facts if fact != longest)]
-        examples = [(fact.subject, fact.value) for fact in ordered[:_NAMES]]
-        missing = STAND_INS[: _NAMES - len(examples)]
-        values = [fact.value for fact in ordered]
-        return examples + [
-            (subject, values[number % len(values)])
-            for number, subject in enumerate(missing)
-        ]
+    def _knows(self, relation: str) -> bool:
+        """Whether the memory has a key of a relation."""
+        return self.memory.find_key(_key(relation, 0)) is not None
 
     def _batches(
         self, prompts: list[Prompt], show: bool = False
@@ -558,6 +582,11 @@ class FactTeacher:
         counts: list[int],
     ) -> None:
         """Writes the rows of some facts."""
+        if not all(np.isfinite(each).all() for each in values):
+            raise ValueError(
+                "`learning_rate` must be lower: the values of facts are not "
+                f"finite. Received: learning_rate={self.learning_rate}."
+            )
         slots, rows = [], []
         for fact, asked, of_fact, count in zip(
             facts, prompts, values, counts, strict=True
@@ -584,7 +613,9 @@ class FactTeacher:
         for form in _FORMS:
             # A tokenizer of words does not part a name from a quotation mark.
             with contextlib.suppress(ValueError):
-                found[self._prompt(form, subject).subject] = None
+                ids = self._prompt(form, subject).subject
+                if len(ids) in self.memory.orders:
+                    found[ids] = None
         return found
 
     def _lift(
@@ -710,6 +741,22 @@ def _names_of_keys(
         (relation, token)
         for relation, count in needed.items()
         for token in range(count)
+    ]
+
+
+def _stand_ins(lengths: dict[Fact, int]) -> list[Fact]:
+    """Facts of a relation with which its keys are fitted.
+
+    Args:
+        lengths: The facts that are taught, and the tokens of their answers.
+    """
+    # The longest value has all the tokens that need a key.
+    longest = max(lengths, key=lengths.__getitem__)
+    ordered = [longest, *(fact for fact in lengths if fact != longest)]
+    missing = STAND_INS[: max(0, _NAMES - len(ordered))]
+    return ordered[:_NAMES] + [
+        ordered[number % len(ordered)]._replace(subject=subject)
+        for number, subject in enumerate(missing)
     ]
 
 

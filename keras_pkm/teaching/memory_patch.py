@@ -2,6 +2,7 @@
 
 import dataclasses
 import hashlib
+import json
 import os
 import pathlib
 from collections.abc import Mapping
@@ -15,6 +16,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_pkm.layers.memories import memories
 from keras_pkm.layers.memories import tables
 from keras_pkm.layers.value_table import ValueTable
 from keras_pkm.ops.backend import backend
@@ -32,8 +34,10 @@ class MemoryPatch:
     A patch fits the model that was taught, and copies of it. It replaces rows
     only if the present rows are, bit for bit, those that it expects. So a patch
     can be applied only once, and patches that share rows must be reverted in
-    reverse order. In a model that `tf.distribute` keeps on several devices, it
-    replaces them on all of these.
+    reverse order. A patch of facts also expects the keys of their relations: if
+    an earlier patch has these, it must be there. In a model that
+    `tf.distribute` keeps on several devices, rows are replaced on all of
+    these.
 
     Attributes:
         memories: dict. `RowChanges` of each table that has been changed, by
@@ -78,9 +82,14 @@ class MemoryPatch:
             start: The value tables before, from `copy_tables`.
             model: The model now.
         """
+        found = memories(model)
         changes = {
             number: RowChanges.between(
-                start[number].values, now.values, start[number].tags, now.tags
+                start[number].values,
+                now.values,
+                start[number].tags,
+                now.tags,
+                found[number].needed_rows,
             )
             for number, now in copy_tables(model).items()
         }
@@ -97,7 +106,7 @@ class MemoryPatch:
     @property
     def num_rows(self) -> int:
         """The number of rows that the patch changes, in all memories."""
-        return sum(len(each) for each in self.memories.values())
+        return sum(each.num_changed for each in self.memories.values())
 
     def apply(self, model: keras.Model) -> None:
         """Writes the rows as they were after teaching.
@@ -152,7 +161,8 @@ class MemoryPatch:
             raise ValueError(
                 "A patch must be for the model that was taught, or a copy of "
                 "it. Received: a model whose other weights differ, such as "
-                "one that has been trained further."
+                "one that has been trained further, or whose memories have "
+                "other settings."
             )
 
     def _replace(self, model: keras.Model, done: Done) -> None:
@@ -172,12 +182,15 @@ class MemoryPatch:
                 present = backend.read_rows(values, each.slots)
                 each.check(present, number, done, own_tags)
         for number, each in changes.items():
-            for values in replicas[number]:
-                backend.write_rows(values, each.slots, each.new)
             own_tags = tags[number]
             if own_tags is not None and each.new_tags is not None:
                 own_tags[each.slots] = each.new_tags
-                cast(Any, found[number].tags).assign(own_tags)
+                memories(model)[number].check_tags(own_tags)
+        for number, each in changes.items():
+            for values in replicas[number]:
+                backend.write_rows(values, each.slots, each.new)
+            if tags[number] is not None:
+                cast(Any, found[number].tags).assign(tags[number])
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the patch to a file, bit for bit.
@@ -239,7 +252,8 @@ def count_slots(model: keras.Model) -> dict[int, int]:
 def fingerprint(model: keras.Model) -> str:
     """Returns the SHA-256 sum of a model's weights except the value tables'.
 
-    It depends on their order, shapes and bits, but not on their names.
+    It depends on their order, shapes and bits, but not on their names, and on
+    the arguments by which memories of n-grams and of facts find their slots.
     """
     of_tables = {
         id(weight)
@@ -252,4 +266,7 @@ def fingerprint(model: keras.Model) -> str:
             array = np.ascontiguousarray(ops.convert_to_numpy(weight))
             digest.update(f"{array.dtype.name}{array.shape}".encode())
             digest.update(array.tobytes())
+    for number, memory in memories(model).items():
+        if arguments := memory.addressing():
+            digest.update(json.dumps([number, arguments]).encode())
     return digest.hexdigest()

@@ -1,6 +1,7 @@
 """Rows of one value table, before and after they were changed."""
 
 import dataclasses
+from collections.abc import Callable
 
 import numpy as np
 
@@ -23,8 +24,8 @@ class RowChanges:
     """Rows of one value table, before and after they were changed.
 
     Attributes:
-        slots: int64 array of shape `(rows,)`: the slots that were changed, in
-            ascending order.
+        slots: int64 array of shape `(rows,)`: the slots that were changed, or
+            that these need, in ascending order.
         old: float32 array of shape `(rows, value_dim)`: their values before.
         new: float32 array of the same shape: their values after.
         old_tags: int32 array of shape `(rows,)`: their tags before; `None` in
@@ -45,6 +46,7 @@ class RowChanges:
         after: np.ndarray,
         tags_before: np.ndarray | None = None,
         tags_after: np.ndarray | None = None,
+        needed: Callable[[np.ndarray, np.ndarray], np.ndarray] | None = None,
     ) -> "RowChanges":
         """Returns the rows of a table whose bits differ.
 
@@ -53,9 +55,16 @@ class RowChanges:
             after: Likewise.
             tags_before: int32 array of shape `(num_slots,)`, if it has tags.
             tags_after: Likewise.
+            needed: `Memory.needed_rows`. Rows that it names are among the
+                changes, so that they must be there, even if they are the same
+                before and after.
         """
         differs = _differ(before, after, tags_before, tags_after)
         slots = np.nonzero(differs)[0].astype("int64")
+        if needed is not None:
+            for tags in (tags_before, tags_after):
+                if tags is not None:
+                    slots = np.union1d(slots, needed(slots, tags))
         return cls(
             slots,
             before[slots],
@@ -66,6 +75,12 @@ class RowChanges:
 
     def __len__(self) -> int:
         return len(self.slots)
+
+    @property
+    def num_changed(self) -> int:
+        """The number of rows that are not the same before and after."""
+        of_tags = (self.old_tags, self.new_tags)
+        return int(_differ(self.old, self.new, *of_tags).sum())
 
     def reversed(self) -> "RowChanges":
         """Returns the changes that undo these."""
@@ -101,8 +116,10 @@ class RowChanges:
             f"A patch can be {done} only if the model has the rows that it "
             f"expects. Received: a memory {number} in which "
             f"{differs.sum():,} of {len(self):,} rows differ, such as slot "
-            f"{slot}. Another patch or training has changed them: revert "
-            "patches that share rows in the reverse order."
+            f"{slot}. Another patch or training has changed them, or an "
+            "earlier patch is missing: apply patches in the order in which "
+            "they were made, and revert those that share rows in the reverse "
+            "order."
         )
 
 

@@ -12,6 +12,7 @@ from keras_pkm.models import memories
 from keras_pkm.teaching import Fact
 from keras_pkm.teaching import FactTeacher
 from keras_pkm.teaching import MemoryPatch
+from keras_pkm.teaching import fact_prompts
 from keras_pkm.teaching import fact_teacher
 from keras_pkm.teaching.fact_prompts import make_prompt
 from keras_pkm.teaching.logistic_regression import fit_logistic_regression
@@ -34,14 +35,22 @@ OTHERS = ["{subject} was", "who saw {subject} in"]
 class Words:
     """A tokenizer of whole words, numbered as they come."""
 
+    pattern = r"\w+|[^\w\s]"
+
     def __init__(self):
         self.ids = {}
 
     def __call__(self, text):
         return [
-            self.ids.setdefault(word, 1 + len(self.ids) % (VOCABULARY_SIZE - 1))
-            for word in re.findall(r"\w+|[^\w\s]", text)
+            self.ids.setdefault(part, 1 + len(self.ids) % (VOCABULARY_SIZE - 1))
+            for part in re.findall(self.pattern, text)
         ]
+
+
+class Pieces(Words):
+    """A tokenizer of words behind spaces, and of pieces of all others."""
+
+    pattern = r" \w+|\n+(?!\w)|\w{1,3}|[^\w\s]+|\n"
 
 
 def make_plain(family="Llama"):
@@ -151,6 +160,72 @@ def test_two_patches_in_any_order():
         assert are_equal(weights_of(model), taught)
 
 
+def test_a_patch_needs_the_keys_of_its_relations():
+    model, words, copy = make_model(), Words(), make_model()
+    patches = []
+    for fact in FACTS[:2]:
+        teacher = make_teacher(model, words)
+        assert teacher.teach([fact]) == []
+        patches.append(teacher.make_patch())
+    first, second = patches
+    # Two forms of each name are the same tokens; the keys are not changed.
+    assert second.num_rows < len(second.memories[2])
+    before = weights_of(model)
+    with pytest.raises(ValueError, match="revert the later patches first"):
+        first.revert(model)
+    assert are_equal(weights_of(model), before)
+    with pytest.raises(ValueError, match="an earlier patch is missing"):
+        second.apply(copy)
+    # There the number of the key means something else.
+    assert make_teacher(copy, words).teach([FACTS[2]]) == []
+    with pytest.raises(ValueError, match="an earlier patch is missing"):
+        second.apply(copy)
+    second.revert(model)
+    first.revert(model)
+    assert not memories(model)[2].rows(range(400)).any()
+
+
+def test_a_patch_is_for_memories_with_the_same_settings():
+    teacher = make_teacher(make_model(), Words())
+    teacher.teach(FACTS[:1])
+    for options in ({"num_keys": 16}, {"num_keys": 8, "window": 9}):
+        memory = FactMemory(400, **options)
+        other = keras_pkm.models.add_memory(make_plain(), (2,), memory)
+        with pytest.raises(ValueError, match="memories have other settings"):
+            teacher.make_patch().apply(other)
+
+
+def test_a_value_that_is_long_behind_a_line_end_alone():
+    values = ["alabama", *["new york"] * 11]
+    facts = [
+        Fact(subject, "home", value)
+        for subject, value in zip(fact_teacher.STAND_INS, values)
+    ][::-1]
+    phrasings = {"home": ["Where is {subject}?\n"]}
+    model, words = make_model(num_slots=2000), Pieces()
+    teacher = make_teacher(model, words, phrasings=phrasings)
+    teacher.teach(facts)
+    assert teacher.memory.find_key("home 2") is not None
+
+
+def test_names_that_join_what_follows():
+    """Of the default texts, those that do not suit are left out."""
+    fact = Fact("Sammy Davis Jr.", "home", "rome")
+    teacher = make_teacher(make_model(), Pieces(), others=None, steps=9)
+    teacher.teach([fact])
+    (prompts,) = teacher._prompts([fact], {})
+    assert len(prompts) == len(fact_prompts.PHRASINGS) - 1
+    given = {"home": ["Where is {subject}?\nA:"]}
+    with pytest.raises(ValueError, match="use words between spaces"):
+        teacher.ask([fact], given)
+
+
+def test_a_line_end_is_no_part_of_a_subject():
+    for before in ("\n", "\n\n", "one\n\n", ""):
+        prompt = make_prompt(Pieces(), before + "{subject} is", "Ann Lee")
+        assert len(prompt.subject) == 2
+
+
 def test_a_fact_is_replaced():
     model, words = make_model(), Words()
     teacher = make_teacher(model, words)
@@ -172,6 +247,9 @@ def test_phrasings_for_any_relation():
         ([], {}, "at least one"),
         ([Fact("bob", "home", " ")], {}, "Fact 1 must have a value"),
         ([Fact("", "home", "x")], {}, "Fact 1 must have a subject"),
+        ([Fact("bob", "home", " x")], {}, "value of fact 1 .* `str.strip`"),
+        (FACTS, {"phrasings": {"home": []}}, "at least one text for 'home'"),
+        (FACTS, {"learning_rate": 1e38}, "`learning_rate` must be lower"),
         (
             [Fact("bob", "home", "x"), Fact("bob", "home", "y")],
             {},
@@ -202,6 +280,8 @@ def test_models_that_do_not_suit():
         make_teacher(make_plain(), Words())
     with pytest.raises(ValueError, match="`tokenize` must be given"):
         FactTeacher(make_model())
+    with pytest.raises(ValueError, match="`learning_rate` must be"):
+        make_teacher(make_model(), Words(), learning_rate=float("nan"))
 
 
 def test_biases_are_raised_where_keys_miss_a_fact(monkeypatch):
