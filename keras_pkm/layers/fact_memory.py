@@ -14,6 +14,10 @@ from keras_pkm.layers.ngram_memory import check_orders
 from keras_pkm.layers.token_ids import current_token_ids
 from keras_pkm.layers.token_ids import last_ids
 from keras_pkm.layers.value_table import ValueTable
+from keras_pkm.layers.word_edges import BEGINS
+from keras_pkm.layers.word_edges import ENDS
+from keras_pkm.layers.word_edges import read_word_edges
+from keras_pkm.layers.word_edges import word_edges
 from keras_pkm.ops.arguments import positive_int
 from keras_pkm.ops.ngram_hashes import murmur3
 from keras_pkm.ops.tensors import MemoryAccess
@@ -30,8 +34,10 @@ class FactMemory(Memory):
     """A memory whose slots are facts: a subject, and what is asked of it.
 
     A subject is an n-gram of token ids. A text is about the subject that stood
-    last in it, at most `window` tokens ago. Each kind of question, a relation,
-    has a key; a token x asks what the key says that fits it best,
+    last in it, at most `window` tokens ago; the longest one, if several end at
+    a token. In a longer word, as Bob in Bobby, it does not stand. Each kind of
+    question, a relation, has a key; a token x asks what the key says that fits
+    it best,
 
         s = ⟨key, x⟩ + bias of the key + bias of the row    (for each row)
         output = value of the row with the largest s        if it is above 0
@@ -41,7 +47,9 @@ class FactMemory(Memory):
     model to which this memory is added stays, bit for bit, as it was, wherever
     no subject stands, and wherever something else is asked of a subject. So
     facts about other subjects that are taught later leave earlier ones as they
-    are.
+    are, unless the later subject stands between the earlier one and its
+    question, or in its value. (Compiled in bfloat16, a model may round in
+    another way once it has a memory.)
 
     The table has a row for each key, and one for each pair of a subject and a
     key. The last column of each is its bias. Rows belong to nobody at first:
@@ -60,6 +68,10 @@ class FactMemory(Memory):
             last token of the subject on. Defaults to `128`.
         reach: int. The number of neighbouring slots in which the rows of a
             subject are looked for. Defaults to `32`.
+        word_edges: optional str. Which tokens begin or end in a word. A task
+            with a tokenizer brings it when it gets the memory; without it, a
+            subject is also seen in longer words that begin or end with its
+            tokens. Defaults to `None`.
         **kwargs: further arguments of `keras_pkm.layers.Memory`.
 
     Call arguments: those of `keras_pkm.layers.Memory`. `token_ids` is needed:
@@ -100,8 +112,13 @@ class FactMemory(Memory):
         orders: Iterable[int] = range(1, _LONGEST + 1),
         window: int = 128,
         reach: int = 32,
+        word_edges: str | None = None,
         **kwargs: Any,
     ):
+        self.word_edges = word_edges
+        self._edges = (
+            None if word_edges is None else read_word_edges(word_edges)
+        )
         self.num_keys = positive_int("num_keys", num_keys)
         self.orders = check_orders(orders)
         self.window = positive_int("window", window)
@@ -124,7 +141,8 @@ class FactMemory(Memory):
             )
         # The lowest bits of a tag are the number of the key.
         self._key_bits = max(1, (self.num_keys - 1).bit_length())
-        self.context_size = self.window + max(self.orders) - 1
+        # The longest subject, and the token before it.
+        self.context_size = self.window + max(self.orders)
 
     def value_width(self, dim: int) -> int:
         return dim + 1
@@ -154,7 +172,7 @@ class FactMemory(Memory):
         The owner is zero where there is no subject.
         """
         batch, length = ops.shape(token_ids)[0], ops.shape(token_ids)[1]
-        size, orders = max(self.orders), len(self.orders)
+        size, orders = max(self.orders) + 1, len(self.orders)
         contexts = last_ids(token_ids[..., None], token_ids, size)
         contexts = ops.reshape(contexts, (-1, size))
         starts, owners = self._rows_of(contexts)
@@ -162,7 +180,12 @@ class FactMemory(Memory):
         stands = self._owner(tags) == owners[..., None]
         stands = ops.any(stands, axis=-1)
         stands = stands & ops.stack(
-            [contexts[:, -order] >= 0 for order in self.orders], axis=-1
+            [
+                (contexts[:, -order] >= 0)
+                & ~self._joins(contexts[:, -order - 1], contexts[:, -order])
+                for order in self.orders
+            ],
+            axis=-1,
         )
         # The longest n-gram that ends at a token, and the last such token.
         place = ops.arange(orders, dtype="int32")
@@ -170,13 +193,37 @@ class FactMemory(Memory):
         longest = ops.reshape(longest, (batch, length))
         position = ops.arange(length, dtype="int32") * orders
         codes = ops.where(longest >= 0, position + longest, -1)
-        codes = _latest(codes, self.window)
+        # Whether the word goes on is not known before the next token.
+        goes_on = self._joins(token_ids[:, :-1], token_ids[:, 1:])
+        goes_on = ops.pad(goes_on, [[0, 0], [0, 1]], constant_values=False)
+        later = _latest(ops.where(goes_on, -1, codes), self.window)
+        codes = ops.maximum(codes, later)
         at = ops.maximum(codes, 0)
         start, owner = (
             ops.take_along_axis(ops.reshape(each, (batch, -1)), at, axis=1)
             for each in (starts, owners)
         )
         return start, ops.where(codes >= 0, owner, 0)
+
+    def _joins(self, first: Tensor, second: Tensor) -> Tensor:
+        """Whether a token and the next one are parts of the same word."""
+        edges = self._edges
+        if edges is None:
+            return ops.zeros_like(first, "bool")
+        bits, count = ops.convert_to_tensor(edges), len(edges)
+
+        def has(ids: Tensor, bit: int) -> Tensor:
+            place = ops.clip(ids, 0, count - 1)
+            found = ops.bitwise_and(ops.take(bits, place, axis=0), bit) != 0
+            return found & (ids >= 0) & (ids < count)
+
+        return has(first, ENDS) & has(second, BEGINS)
+
+    def suited_to(self, tokenizer: Any) -> "Memory":
+        if tokenizer is None or self.word_edges is not None or self.built:
+            return self
+        config = {**self.get_config(), "word_edges": word_edges(tokenizer)}
+        return type(self).from_config(config)
 
     def _rows_of(self, contexts: Any, lib: Any = ops) -> tuple[Any, Any]:
         """The first slot and the owner of the n-grams that end each row.
@@ -373,7 +420,7 @@ class FactMemory(Memory):
         return rows
 
     def addressing(self) -> dict[str, Any]:
-        names = ("num_keys", "orders", "window", "reach")
+        names = ("num_keys", "orders", "window", "reach", "word_edges")
         return {name: getattr(self, name) for name in names}
 
     def needed_rows(self, slots: np.ndarray, tags: np.ndarray) -> np.ndarray:
@@ -438,6 +485,7 @@ class FactMemory(Memory):
             "orders": list(self.orders),
             "window": self.window,
             "reach": self.reach,
+            "word_edges": self.word_edges,
         }
 
 

@@ -368,6 +368,14 @@ class Memory(keras.layers.Layer):
         """
         return {"values": [self.table.values]}
 
+    def suited_to(self, tokenizer: Any) -> "Memory":
+        """Returns the memory to add to a model with a tokenizer.
+
+        Args:
+            tokenizer: `keras_hub.tokenizers.Tokenizer`, or `None`.
+        """
+        return self
+
     # What a patch of the memory depends on, besides weights.
 
     def addressing(self) -> dict[str, Any]:

@@ -8,6 +8,7 @@ import keras_hub
 
 from keras_pkm.layers.make_memory import MemoryTemplate
 from keras_pkm.layers.memories import memories
+from keras_pkm.layers.memory import Memory
 from keras_pkm.models.families import KINDS
 from keras_pkm.models.families import backbone_class
 from keras_pkm.models.families import task_class
@@ -96,6 +97,9 @@ def add_memory(
     - [Berges et al., 2024](https://arxiv.org/abs/2412.09764), Memory+
     """
     if isinstance(model, KINDS):
+        if isinstance(memory, Memory):
+            preprocessor = model.preprocessor
+            memory = memory.suited_to(getattr(preprocessor, "tokenizer", None))
         backbone = add_memory(
             model.backbone, memory_layers, memory, memory_block, share_table
         )

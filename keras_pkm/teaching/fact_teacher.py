@@ -129,8 +129,9 @@ class FactTeacher:
     above the memory, so that the answer follows; what is below is computed
     once. Nothing else is trained. Where no taught subject stands, the model
     remains as it was, bit for bit, and so does each fact about another subject
-    that it was taught before. Only behind a taught subject, a key can mistake a
-    token for a question, or for one about another of its facts.
+    that it was taught before, unless the new subject stands between that one
+    and its question, or begins its value. Only behind a taught subject, a key
+    can mistake a token for a question, or for one about another of its facts.
 
     Args:
         task: `keras_hub.models.CausalLM` of `keras_pkm.models.add_memory`, with

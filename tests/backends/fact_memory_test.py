@@ -7,6 +7,7 @@ import pytest
 
 import keras_pkm
 from keras_pkm.layers import FactMemory
+from keras_pkm.layers.word_edges import word_edges
 from keras_pkm.models import memories
 from tests.any_backbone.tiny_families import make_causal_lm
 from tests.contracts import to_numpy
@@ -33,17 +34,41 @@ def make_memory(**options):
     return memory, claimed, rows.astype("float32")
 
 
-def slots_by_hand(ids, x, claimed, rows):
+class Tokens:
+    """A tokenizer of twelve tokens, some of which are parts of words."""
+
+    tokens = ["ab", "Ġab", "!", "Ġ3", "'s", "a", "Ġ", "ä", None, "Ċ", "1", "a."]
+
+    def vocabulary_size(self):
+        return len(self.tokens)
+
+    def id_to_token(self, number):
+        return self.tokens[number]
+
+    @staticmethod
+    def joins(first, second):
+        # "ä" stands for a byte that is a part of a character.
+        return first in (0, 1, 3, 4, 5, 10) and second in (0, 5, 10, 11)
+
+
+def slots_by_hand(ids, x, claimed, rows, joins):
     """The slot that each token of a text reads, or -1."""
-    found, subject, since = [], None, 0
+    stood = []
     for place in range(len(ids)):
-        since += 1
         for length in (1, 2, 3):
             words = tuple(ids[max(0, place + 1 - length) : place + 1])
-            if words in SUBJECTS and len(words) == length:
-                subject, since = words, 0
+            begins = place - length < 0 or not joins(*ids[place - length :][:2])
+            if words in SUBJECTS and len(words) == length and begins:
+                stood.append((place, words))
+    found = []
+    for place in range(len(ids)):
+        subject = None
+        for since, words in stood:
+            goes_on = since < place and joins(*ids[since : since + 2])
+            if since <= place < since + WINDOW and not goes_on:
+                subject = words
         slot = -1
-        if subject is not None and since < WINDOW:
+        if subject is not None:
             fits = {
                 key: rows[key, :-1] @ x[place] + rows[key, -1] + rows[own, -1]
                 for (name, key), own in claimed.items()
@@ -56,8 +81,11 @@ def slots_by_hand(ids, x, claimed, rows):
     return found
 
 
-def test_reads_are_those_by_hand():
-    memory, claimed, rows = make_memory()
+@pytest.mark.parametrize("has_edges", [False, True])
+def test_reads_are_those_by_hand(has_edges):
+    joins = Tokens.joins if has_edges else lambda first, second: False
+    edges = word_edges(Tokens()) if has_edges else None
+    memory, claimed, rows = make_memory(word_edges=edges)
     rng = np.random.default_rng(5)
     ids = rng.integers(0, 12, (6, LENGTH))
     x = rng.normal(size=(6, LENGTH, DIM)).astype("float32")
@@ -66,7 +94,7 @@ def test_reads_are_those_by_hand():
     )
     expected = np.array(
         [
-            slots_by_hand(row.tolist(), of_row, claimed, rows)
+            slots_by_hand(row.tolist(), of_row, claimed, rows, joins)
             for row, of_row in zip(ids, x, strict=True)
         ]
     )

@@ -90,6 +90,11 @@ def test_facts_are_generated_and_taken_back(model, files, capsys):
         text = f"{subject} lives in"
         assert task.generate(text, max_length=20).startswith(f"{text} {value}")
 
+    # Bob does not stand in it.
+    longer = np.array([task.preprocessor.tokenizer("Bobby lives in")])
+    longer = {"token_ids": longer, "padding_mask": np.ones_like(longer)}
+    assert (task(longer).numpy() == load(model)(longer).numpy()).all()
+
     flags = f"--model {taught} --facts {files}/facts.tsv --num-slots 9"
     assert main(f"{flags} --out {files}/more".split()) == 2
     assert "has its memory of facts" in capsys.readouterr().err
@@ -119,13 +124,14 @@ def test_facts_are_generated_and_taken_back(model, files, capsys):
         ("a\tb\n", "", "", "facts.tsv, line 1"),
         ("a\tb\tc\na\tb\td\n", "", "", "facts.tsv, line 2"),
         ("a\tb\tc\n", "b\n", "", "phrasings.tsv, line 1: a line must have two"),
+        ("a\tb\tc\n", "B\t{subject} a\n", "", "'B' for 'b'"),
         ("a\tb\tc\n", "\nb\tof it\n", "", "phrasings.tsv, line 2: a phrasing"),
-        ("a\tb\tc\n", "", "--keep x.txt", "--keep is for other models"),
+        ("a\tb\tc\n", "", "--keep x.txt", "--keep would do nothing"),
         ("a\tb\tc\n", "", "--asked x.tsv", "--asked needs --measure"),
         ("a\tb\tc\n", "", "--measure --asked x.tsv", "x.tsv"),
-        ("a\tb\tc\n", "", "--rule sgd", "--rule is for other models"),
-        ("a\tb\tc\n", "", "--slots 9", "--slots is for other models"),
-        ("a\tb\tc\n", "", "--batch-size 9", "--batch-size is for other"),
+        ("a\tb\tc\n", "", "--rule sgd", "--rule would do nothing"),
+        ("a\tb\tc\n", "", "--slots 9", "--slots would do nothing"),
+        ("a\tb\tc\n", "", "--batch-size 9", "--batch-size would do nothing"),
         ("a\tb\tc\n", "", "--memory-layer 9", "memory_layers"),
         ("a\tb\tc\n", "", "--num-slots 64", "num_slots"),
     ],

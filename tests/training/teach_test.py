@@ -229,6 +229,7 @@ def test_all_weights_leave_no_patch(run, facts, tmp_path, capsys):
         ("--facts {facts} --model nowhere", "--model must be"),
         ("--text none.txt", "none.txt"),
         ("--apply none.safetensors", "--apply: .*none.safetensors"),
+        ("--apply p --steps 3", "--steps would do nothing: .*taught nothing"),
     ],
 )
 def test_mistakes(flags, message, run, facts, tmp_path, capsys):

@@ -77,14 +77,16 @@ def _draw(
 
 
 def _near_names(subjects: Sequence[str]) -> set[str]:
-    """Names that share a word with a subject."""
+    """Names that share a word with a subject, or begin with all of it."""
     words = [name.split() for name in (*subjects, *STAND_INS)]
     whole = [parts for parts in words if len(parts) > 1]
     own = {part for name in subjects for part in name.split()}
     mixed = {
         " ".join([*some[:-1], other[-1]]) for some in whole for other in whole
     }
-    return {name for name in mixed - set(subjects) if own & set(name.split())}
+    mixed = {name for name in mixed if own & set(name.split())}
+    longer = {f"{name}{end}" for name in subjects for end in ("son", "2")}
+    return (mixed | longer) - set(subjects)
 
 
 def _far_names(subjects: Sequence[str]) -> list[str]:

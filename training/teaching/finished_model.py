@@ -39,6 +39,12 @@ _OTHERS = (
 #: Flags of the memory that a finished model gets.
 OF_NEW_MEMORY = ("memory_layer", "num_slots")
 OF_FACTS = ("phrasings", "odds", "measure", "asked")
+#: Flags that a patch has no use for.
+OF_TEACHING = (
+    *("keep", "method", "rule", "learning_rate", "slots", "background"),
+    *("steps", "group_size", "template", "fall", "sequence_length"),
+    *("batch_size", "seed"),
+)
 _NUM_SLOTS = 16_384
 _BACKGROUND_CHARACTERS = 200_000
 
@@ -55,7 +61,8 @@ def is_finished(model: str, is_plain: bool = False) -> bool:
     config = read_json(path / "config.json", default={})
     if "model_type" in config:
         classes = config.get("architectures") or ()
-        return any(name.endswith("ForCausalLM") for name in classes)
+        causal = ("ForCausalLM", "LMHeadModel")
+        return any(name.endswith(causal) for name in classes)
     arguments = config.get("config", {})
     memory = arguments.get("memory") or {}
     has_other = bool(arguments.get("memory_layers")) and (
@@ -101,8 +108,11 @@ def teach_finished(
         some = itertools.islice(corpus, 1000)
         background = " ".join(some)[:_BACKGROUND_CHARACTERS]
     task = load_finished(recipe.model)
-    for texts in (phrasings, asked):
-        _check_tokens(recipe.model, task, facts, texts)
+    _check_relations(facts, phrasings, "--phrasings")
+    _check_relations(facts, asked, "--asked")
+    _check_tokens(recipe.model, task, facts, phrasings)
+    of_asked = [fact for fact in facts if fact.relation in asked]
+    _check_tokens(recipe.model, task, of_asked, asked)
     untaught = None
     if recipe.measure:
         untaught = Asker(load_finished(recipe.model))
@@ -147,6 +157,22 @@ def teach_finished(
     return task, teacher.make_patch(), figures
 
 
+def _check_relations(
+    facts: Iterable[fact_prompts.Fact],
+    phrasings: Mapping[str, Sequence[str]],
+    flag: str,
+) -> None:
+    """Checks that phrasings spell relations as facts do."""
+    spelled = {relation.casefold(): relation for relation in phrasings}
+    for relation in dict.fromkeys(fact.relation for fact in facts):
+        other = spelled.get(relation.casefold(), relation)
+        if relation not in phrasings and other != relation:
+            raise UserError(
+                f"{flag} must spell relations as --facts does, received "
+                f"'{other}' for '{relation}'"
+            )
+
+
 def _check_tokens(
     model: str,
     task: keras_hub.models.CausalLM,
@@ -167,7 +193,7 @@ def _check_tokens(
     for subject, relation, value in facts:
         for phrasing in fact_prompts.phrasings_of(relation, phrasings):
             text = phrasing.replace(fact_prompts.SUBJECT, subject)
-            text = f"{text} {value}"
+            text += value if text[-1:].isspace() else f" {value}"
             ids = own.encode(text, add_special_tokens=False).ids
             if list(tokenize(text)) != ids:
                 raise UserError(
@@ -185,7 +211,7 @@ def check_unused(
     for name in names:
         if getattr(recipe, name) != defaults[name]:
             raise UserError(
-                f"--{name.replace('_', '-')} is for other models: "
+                f"--{name.replace('_', '-')} would do nothing: "
                 f"'{recipe.model}' {reason}. Leave it out"
             )
 

@@ -22,6 +22,7 @@ from training.teaching.background import choose_method
 from training.teaching.background import find_importance
 from training.teaching.finished_model import OF_FACTS
 from training.teaching.finished_model import OF_NEW_MEMORY
+from training.teaching.finished_model import OF_TEACHING
 from training.teaching.finished_model import change_finished
 from training.teaching.finished_model import check_unused
 from training.teaching.finished_model import is_finished
@@ -53,11 +54,10 @@ def make_taught_run(recipe: TeachingRecipe) -> str:
     """Carries out a recipe, and returns its results as Markdown."""
     recipe.check()
     finished = is_finished(recipe.model)
-    if (
-        finished
-        and recipe.method is None
-        and not (recipe.apply or recipe.revert)
-    ):
+    is_change = bool(recipe.apply or recipe.revert)
+    if is_change:
+        check_unused(recipe, OF_TEACHING, "is taught nothing new")
+    if finished and recipe.method is None and not is_change:
         return _write(recipe, TaughtModel(*teach_finished(recipe)))
     check_unused(
         recipe,
@@ -67,8 +67,7 @@ def make_taught_run(recipe: TeachingRecipe) -> str:
     if finished and recipe.method is None:
         return _write(recipe, _change(recipe, None))
     task, family, tokenizer = load_language_model(recipe.model)
-    patch_path = recipe.apply or recipe.revert
-    if patch_path is None:
+    if not is_change:
         taught = _teach(recipe, task, family, tokenizer)
     else:
         taught = _change(recipe, task)
