@@ -38,8 +38,8 @@ class RandomFacts:
     # Number of different tokens in names, or with synonyms of their meanings.
     name_tokens: int = 128
     # Number of tokens of each meaning in names. Each time that a fact is
-    # trained, others are drawn. It is asked for with combinations of them that
-    # are never trained, of any subject.
+    # trained, others are drawn. It is asked for in tokens of which no two are
+    # ever trained together, of any subject.
     synonyms: int = 1
     seed: int = 0
     # Whether the inputs are those of a causal model.
@@ -96,19 +96,27 @@ class RandomFacts:
         self, facts: tf.Tensor, draw: tf.Tensor | None
     ) -> tf.Tensor:
         """Which of its synonyms each token of the subjects is."""
-        # A combination whose sum the number of synonyms divides is asked for.
+        # Where a fact is asked for, the token at place i, less i, is the same
+        # for all places; where it is trained, it differs at each place.
         kind = "asked" if draw is None else tf.strings.as_string(draw)
         text = tf.strings.join([tf.strings.as_string(facts), "/", kind])
-        remainders = 1 if draw is None else self.synonyms - 1
-        free = self.synonyms ** (self.name_length - 1)
+        choices = self.synonyms - np.arange(self.name_length)
+        if draw is None:
+            choices = choices[:1]
         drawn = tf.strings.to_hash_bucket_strong(
-            text, free * remainders, key=[self.seed, 1]
+            text, int(np.prod(choices)), key=[self.seed, 1]
         )
-        powers = self.synonyms ** np.arange(self.name_length - 1)
-        words = drawn[:, None] // powers % self.synonyms
-        remainder = 0 if draw is None else 1 + drawn // free
-        last = (remainder - tf.reduce_sum(words, axis=1)) % self.synonyms
-        return tf.concat([words, last[:, None]], axis=1)
+        numbers: list[tf.Tensor] = []
+        for count in choices.tolist():
+            number, drawn = drawn % count, drawn // count
+            # The number of that place among those that are left.
+            if numbers:
+                for other in tf.unstack(tf.sort(tf.stack(numbers), axis=0)):
+                    number += tf.cast(number >= other, number.dtype)
+            numbers.append(number)
+        same = numbers * (self.name_length if draw is None else 1)
+        places = np.arange(self.name_length)
+        return (tf.stack(same, axis=1) + places) % self.synonyms
 
     def inputs_of(
         self, facts: tf.Tensor, draw: tf.Tensor | None = None

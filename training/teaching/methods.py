@@ -82,7 +82,7 @@ def make_teacher(
             times the other one.
         towards_old: Where weights are trained, the share of the way back to
             what they were that a step goes, divided by the learning rate: a
-            decoupled L2 penalty.
+            decoupled L2 penalty. At most all of the way.
     """
     loss = keras.losses.SparseCategoricalCrossentropy(
         from_logits=True, reduction="mean_with_sample_weight"
@@ -106,7 +106,8 @@ def make_teacher(
     optimizer = PKMAdam(learning_rate, of_values * learning_rate)
     step = make_teaching_step(task, variables, optimizer, loss)
     if towards_old:
-        step = _towards_old(step, variables, learning_rate * towards_old)
+        share = min(1.0, learning_rate * towards_old)
+        step = _towards_old(step, variables, share)
     if method != "replay":
         return _WeightTeacher(task, step, None)
     if replayed is None:

@@ -148,7 +148,7 @@ def test_some_facts(drawn):
     assert weights.dtype == np.float32 and (weights == 1).all()
 
 
-def test_synonyms_are_asked_for_in_combinations_that_are_never_trained():
+def test_synonyms_are_asked_for_in_words_that_are_never_trained_together():
     facts = dataclasses.replace(FACTS, num_facts=3000, synonyms=4)
     assert facts.vocabulary_size == FACTS.vocabulary_size + 3 * 32
     indices = tf.range(3000, dtype=tf.int64)
@@ -163,14 +163,15 @@ def test_synonyms_are_asked_for_in_combinations_that_are_never_trained():
         names, words = np.divmod(inputs[:, 1:4] - 4, 4)
         np.testing.assert_array_equal(names, plain[:, 1:4] - 4)
         np.testing.assert_array_equal(inputs[:, 4] - 4 * 32, plain[:, 4] - 32)
-        is_asked = words.sum(axis=1) % 4 == 0
-        assert is_asked.all() if inputs is asked else not is_asked.any()
+        for first, second in ((0, 1), (0, 2), (1, 2)):
+            apart = (words[:, second] - words[:, first]) % 4 == second - first
+            assert apart.all() if inputs is asked else not apart.any()
     # All words of a meaning, about as often.
     _, words = np.divmod(np.concatenate(trained)[:, 1:4] - 4, 4)
     for place in range(3):
         counts = np.bincount(words[:, place], minlength=4)
         assert chi_square(counts) < 20
-    assert len(np.unique(asked[:, 1:4], axis=0)) > 2500
+    assert len(np.unique(asked[:, 1:4], axis=0)) > 2000
     # A batch's place in the training says which ones are drawn.
     batches = [
         [features["token_ids"].numpy() for features, _, _ in batches]

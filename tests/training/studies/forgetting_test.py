@@ -164,12 +164,14 @@ def test_a_trial_of_an_earlier_version_is_named(tmp_path):
 def test_controls_choose_among_the_slots_that_are_read():
     counted = SlotImportance(3, {1: [3, 1, 0, 0, 2]})
     reads = {1: np.array([6, 2, 3, 0, 1])}
-    assert Frequency(counted).best(reads, 3)[1].tolist() == [0, 2, 1]
-    chosen = RandomSlots(counted)
+    assert Frequency(counted, 0).best(reads, 3)[1].tolist() == [0, 2, 1]
+    chosen = RandomSlots(counted, 0)
     order = chosen.best(reads, 9)[1].tolist()
     assert sorted(order) == [0, 1, 2, 4] and order != [0, 1, 2, 4]
     assert chosen.best({1: 5 * reads[1]}, 9)[1].tolist() == order
     assert len(chosen.best(reads, 2)[1]) == 2
+    others = [RandomSlots(counted, seed).best(reads, 9)[1] for seed in range(9)]
+    assert len({tuple(each) for each in others}) > 1
 
 
 def test_all_ways_have_names_on_the_command_line():

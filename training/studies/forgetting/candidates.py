@@ -27,8 +27,10 @@ class Candidate:
     rule: Rule = "adam"
     # The share of the old facts that may be replayed.
     replayed: float = 1.0
-    # What scores slots, made of how often the old facts read them.
-    scores: Callable[[SlotImportance], SlotImportance] = lambda counted: counted
+    # What scores slots, made of how often the old facts read them, and a seed.
+    scores: Callable[[SlotImportance, int], SlotImportance] = (
+        lambda counted, seed: counted
+    )
     # Further arguments of `make_teacher`.
     options: dict[str, Any] = dataclasses.field(default_factory=dict)
 
@@ -43,7 +45,7 @@ class Candidate:
 
 def _lora(rank: int) -> Candidate:
     return Candidate(
-        f"LoRA on all matrices, rank {rank}",
+        f"LoRA on attention and networks, rank {rank}",
         "lora",
         options={"lora": Lora(rank, ALL_MATRICES)},
     )
@@ -54,15 +56,22 @@ CANDIDATES = {
     "all-fast-values": Candidate(
         "all weights, values 15 times as fast", "all", options={"of_values": 15}
     ),
-    "l2-3": Candidate(
-        "all weights, L2 towards the old, 3", "all", options={"towards_old": 3}
-    ),
     "l2-30": Candidate(
         "all weights, L2 towards the old, 30",
         "all",
         options={"towards_old": 30},
     ),
+    "l2-300": Candidate(
+        "all weights, L2 towards the old, 300",
+        "all",
+        options={"towards_old": 300},
+    ),
     "replay": Candidate("all weights, the old replayed", "replay"),
+    "replay-fast-values": Candidate(
+        "all weights, the old replayed, values 15 times as fast",
+        "replay",
+        options={"of_values": 15},
+    ),
     "replay-10": Candidate(
         "all weights, a tenth of the old replayed", "replay", replayed=0.1
     ),

@@ -10,7 +10,8 @@ from keras_pkm.teaching.slot_importance import SlotImportance
 class Frequency(SlotImportance):
     """Scores slots by how often a batch reads them."""
 
-    def __init__(self, counted: SlotImportance):
+    def __init__(self, counted: SlotImportance, seed: int):
+        self._seed = seed
         super().__init__(counted.num_batches, counted.document_frequencies)
 
     def score(self, reads: Mapping[int, np.ndarray]) -> dict[int, np.ndarray]:
@@ -18,13 +19,14 @@ class Frequency(SlotImportance):
 
 
 class RandomSlots(Frequency):
-    """Scores slots that a batch reads at random, each always alike."""
+    """Scores the slots that a batch reads at random, by a seed."""
 
     def score(self, reads: Mapping[int, np.ndarray]) -> dict[int, np.ndarray]:
         return {
             number: np.where(
                 np.asarray(each) > 0,
-                1 - np.random.default_rng(number).random(len(each)),
+                1
+                - np.random.default_rng([self._seed, number]).random(len(each)),
                 0,
             )
             for number, each in reads.items()

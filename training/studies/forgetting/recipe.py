@@ -18,9 +18,10 @@ from training.runs.user_error import UserError
 MethodName = Literal[
     "all",
     "all-fast-values",
-    "l2-3",
     "l2-30",
+    "l2-300",
     "replay",
+    "replay-fast-values",
     "replay-10",
     "replay-1",
     "ffn",
@@ -58,10 +59,10 @@ class ForgettingRecipe(Comparison):
     # facts in each batch (replay), the feed-forward networks (ffn), only the
     # head (head), LoRA (lora), all values that a batch reads (values-...), or
     # the values that matter most to a batch (slots-...). Others are all weights
-    # with a higher rate for values (all-fast-values), or with a penalty that
+    # with a higher rate for values (...-fast-values), or with a penalty that
     # draws them back (l2-...); replay of a tenth or a hundredth of the old
-    # facts; LoRA on all matrices, by its rank; and slots that are chosen by
-    # frequency alone or at random.
+    # facts; LoRA on the matrices of attention and feed-forward networks, by its
+    # rank; and slots that are chosen by frequency alone or at random.
     methods: Annotated[tuple[MethodName, ...], DISTINCT] = (
         *("all", "replay", "ffn", "head", "lora"),
         *("values-adam", "values-sgd", "slots-adam", "slots-sgd"),

@@ -207,7 +207,7 @@ def try_rates(
     with open_setting(recipe, seed) as setting:
         importance = None
         if candidate.method == "slots":
-            importance = candidate.scores(setting.measure_importance())
+            importance = candidate.scores(setting.measure_importance(), seed)
         for rate in rates:
             task = setting.load()
             teacher = make_teacher(

@@ -32,8 +32,10 @@ class Candidate:
     # The n-grams at whose hashes its memories are read, instead of product
     # keys, with as many slots.
     ngrams: tuple[int, ...] | None = None
+    # The number of hashes of each n-gram, if not that of the recipe's heads.
+    ngram_heads: int | None = None
     # How many experts a token takes, of a mixture of as many parameters as the
-    # table in place of the first feed-forward network; 0 for no mixture.
+    # table beside the first feed-forward network; 0 for no mixture.
     experts: int = 0
     # Its number of layers, times that of the recipe.
     times_layers: int = 1
@@ -57,7 +59,7 @@ CANDIDATES = {
     "experts-2": Candidate("mixture of experts, top 2", "ffn", experts=2),
     "ngrams": Candidate("n-grams of 2 and 3 tokens", "resm", ngrams=(2, 3)),
     "ngrams-question": Candidate(
-        "n-grams of 3 to 5 tokens", "resm", ngrams=(3, 4, 5)
+        "n-grams of 4 tokens, a question", "resm", ngrams=(4,), ngram_heads=1
     ),
     "pkm": Candidate("PKM", "pkm"),
     "resm": Candidate("ResM", "resm"),

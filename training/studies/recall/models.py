@@ -34,8 +34,12 @@ def build_model(
     num_sub_keys: int,
     seed: int,
     candidate: Candidate | None = None,
+    expert_rate: float = 1.0,
 ) -> keras_hub.models.Task:
-    """Builds a language model with initial weights."""
+    """Builds a language model with initial weights.
+
+    The learning rate of experts is `expert_rate` times that of all others.
+    """
     candidate = candidate or Candidate("", block)
     layers = candidate.memory_layers or recipe.memory_layers
     keras.utils.set_random_seed(seed)
@@ -50,7 +54,7 @@ def build_model(
         hashed = NGramMemory(
             num_sub_keys**2,
             orders=candidate.ngrams,
-            num_heads=recipe.memory_heads,
+            num_heads=candidate.ngram_heads or recipe.memory_heads,
             values_initializer=first_values(),
         )
         memory = keras.saving.serialize_keras_object(hashed)
@@ -78,6 +82,7 @@ def build_model(
                 max(1, units // intermediate_dim),
                 intermediate_dim,
                 candidate.experts,
+                expert_rate,
             ),
         )
     freeze_pooler(model.backbone)

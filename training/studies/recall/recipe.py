@@ -17,6 +17,7 @@ from training.commands.fields import Count
 from training.commands.fields import Counts
 from training.commands.fields import NotNegatives
 from training.commands.fields import Positive
+from training.commands.fields import Positives
 from training.commands.fields import Rate
 from training.commands.fields import check_fields
 from training.commands.fields import out_of_range
@@ -61,9 +62,10 @@ class RecallRecipe(ModelSizes, MemorySizes, Schedule, Comparison):
     values: Annotated[Count, Field(ge=2)] = 1024
     # Number of relations of each subject of random facts.
     relations: Count = 4
-    # Number of words of the same meaning for each word of a random subject.
-    # Each time that a fact is trained, others of them are drawn, and it is
-    # asked for with combinations that are never trained.
+    # Number of words of the same meaning for each of the three words of a
+    # random subject, 1 or at least 3. Each time that a fact is trained, others
+    # of them are drawn, and it is asked for in words of which no two are ever
+    # trained together.
     synonyms: Count = 1
     # Size of the vocabulary that is trained for facts that are text.
     vocabulary_size: Count = 2000
@@ -78,8 +80,9 @@ class RecallRecipe(ModelSizes, MemorySizes, Schedule, Comparison):
     # time of resm; wide-parameters is widened to the parameters of resm;
     # init-resm trains without memory for the first half of the time; experts-1
     # and experts-2 have a mixture of experts of as many parameters as the
-    # table, in place of a feed-forward network; the memory of ngrams is read at
-    # hashes of tokens. The others are resm, or pkm, with an option of its
+    # table, beside a feed-forward network; the memory of ngrams is read at
+    # hashes of two and three tokens, that of ngrams-question at those of four,
+    # a whole question. The others are resm, or pkm, with an option of its
     # memory or its optimizer.
     candidates: Annotated[tuple[CandidateName, ...], DISTINCT] = (
         "plain",
@@ -115,6 +118,9 @@ class RecallRecipe(ModelSizes, MemorySizes, Schedule, Comparison):
     plain_learning_rates: NotNegatives | None = None
     # Learning rates of the memory values, chosen in the same way.
     memory_learning_rates: NotNegatives = (3e-2,)
+    # Learning rates of experts, as multiples of that of all other weights,
+    # chosen in the same way.
+    expert_rates: Positives = (1.0,)
     # Schedule of the memory values' learning rate: constant, or linear like the
     # other rate.
     memory_schedule: Literal["constant", "linear"] = "linear"
@@ -176,6 +182,8 @@ class RecallRecipe(ModelSizes, MemorySizes, Schedule, Comparison):
             )
         if self.synonyms > 1 and not self.has_random_facts:
             raise out_of_range(self, "synonyms", "1 with facts that are text")
+        if self.synonyms == 2:
+            raise out_of_range(self, "synonyms", "1 or at least 3")
         if self.exposures and (self.steps or not self.has_random_facts):
             raise out_of_range(
                 self, "exposures", "without --steps, and with random facts"
@@ -198,6 +206,7 @@ FULL: dict[str, Any] = {
     "seconds": 480.0,
     "learning_rates": (1e-3, 2e-3, 4e-3),
     "memory_learning_rates": (1e-2, 3e-2),
+    "expert_rates": (1.0, 4.0),
     "seeds": 3,
 }
 

@@ -36,13 +36,24 @@ def _summary(recipe: RecallRecipe, findings: dict) -> str:
         long = f"{recipe.steps:,} steps"
     if recipe.exposures:
         long = f"{recipe.exposures:,} exposures of each fact"
+    if recipe.synonyms > 1:
+        what += (
+            f", whose subjects have three words with {recipe.synonyms} "
+            "synonyms each, drawn anew each time, and are asked for in words "
+            "of which no two were trained together,"
+        )
+    chance = (
+        f" A guess is right in {100 / recipe.values:.2g} %."
+        if recipe.has_random_facts
+        else ""
+    )
     kinds = {
         "masked": "BERTs",
         "causal": "GPT-2s, whose memories stand behind the layers,",
     }
     return (
         f"{kinds[recipe.objective]} were trained on {what} for {long} each, "
-        f"{recipe.batch_size:,} facts a batch. Seeds: {recipe.seeds}."
+        f"{recipe.batch_size:,} facts a batch.{chance} Seeds: {recipe.seeds}."
     )
 
 
@@ -81,17 +92,19 @@ def _models(candidates: dict[str, dict]) -> Table:
                 f"{found['exposures']:.1f}",
                 _rates(key, found["rates"]),
                 over_seeds(recalls),
-                "-" if bits is None else f"{bits:,.0f}",
-                "-" if bits is None else f"{bits / found['parameters']:.2f}",
+                "-" if bits is None else f"{max(0.0, bits):,.0f}",
+                "-"
+                if bits is None
+                else f"{max(0.0, bits) / found['parameters']:.2f}",
             ]
         )
     return Table(
         "What each model knows",
         "Times of a step are those of a model alone, all measured in turn. "
         "Exposures are how often each fact was seen. Rates are those of all "
-        "but the memory values, and of these. Recall is the share of the facts "
-        "whose value is predicted; bits known are facts × (log2 values − cross "
-        "entropy in bits).",
+        "but the memory values, or experts, and of these. Recall is the share "
+        "of the facts whose value is predicted; bits known are facts × (log2 "
+        "values − cross entropy in bits), and at least zero.",
         [
             *("model", "parameters", "optimizer MiB", "width", "ms a step"),
             *("steps", "exposures", "rates", "recall %", "bits known"),
@@ -103,7 +116,7 @@ def _models(candidates: dict[str, dict]) -> Table:
 
 def _ablated(candidates: dict[str, dict]) -> Table:
     rows = []
-    for found in candidates.values():
+    for key, found in candidates.items():
         seeds = found["seeds"]
         if "ablated" not in seeds[0]:
             continue
@@ -116,7 +129,8 @@ def _ablated(candidates: dict[str, dict]) -> Table:
                     for how in ("zero", "shuffle")
                 ),
                 _used(seeds, "mu"),
-                _used(seeds, "top1_mu"),
+                # All rows of n-grams have the same weight.
+                "-" if CANDIDATES[key].ngrams else _used(seeds, "top1_mu"),
             ]
         )
     return Table(
@@ -157,8 +171,8 @@ def _rounded(candidates: dict[str, dict]) -> Table:
     return Table(
         "With values in int8",
         "Bits a parameter and recall of the trained models, and of the same "
-        "with all values rounded to int8, with a scale for each row, as "
-        "exports can have them.",
+        "with the values of its memories rounded to int8, with a scale for "
+        "each row, as exports can have them.",
         [
             *("model", "bits a parameter", "with int8"),
             *("recall %", "with int8"),
@@ -180,7 +194,8 @@ def _grid(candidates: dict[str, dict]) -> Table:
     return Table(
         "Learning rates that were tried",
         "With another seed; the best ones were taken. Once a model knew 99.9 % "
-        "with some rates, no others were tried.",
+        "with some rates, no others were tried. Best rates that are the lowest "
+        "or the highest of their grid may not be the best ones.",
         ["model", "rates", "recall %"],
         [
             [
@@ -209,7 +224,7 @@ def _sweep(sweep: list[dict], main_size: int) -> list[Table]:
     return [
         Table(
             "More and more facts",
-            "Recall in percent after the same time as above, with the same "
+            "Recall in percent, trained for as long as above, with the same "
             f"rates. Learned is the largest number with a recall of at least "
             f"{LEARNED:.0%}. It was found by bisection, so that not every "
             "number was tried.",
@@ -217,7 +232,7 @@ def _sweep(sweep: list[dict], main_size: int) -> list[Table]:
         ),
         Table(
             "Larger and larger tables",
-            "As before, ResM by its number of slots, each after the same time.",
+            "As before, ResM by its number of slots, each trained for as long.",
             *_by_facts("ResM", of_tables),
         ),
     ]
@@ -241,7 +256,7 @@ def _by_facts(
 
 def _rates(key: str, rates: Sequence[float]) -> str:
     of_all, of_values = rates
-    if CANDIDATES[key].has_memory:
+    if CANDIDATES[key].has_memory or CANDIDATES[key].experts:
         return f"{of_all:g}, {of_values:g}"
     return f"{of_all:g}"
 

@@ -21,8 +21,8 @@ class Trial:
     num_facts: int | None
     # Number of sub-keys for each half of a query.
     num_sub_keys: int
-    # Two learning rates: of everything but the memory values, and of the memory
-    # values. `None` for the best of the grid.
+    # Two learning rates: of everything but the memory values, or the experts,
+    # and of these. `None` for the best of the grid.
     rates: tuple[float, float] | None
 
     @property
@@ -66,6 +66,11 @@ def grid_trials(recipe: RecallRecipe, key: str) -> list[Trial]:
 def rate_pairs(recipe: RecallRecipe, key: str) -> list[tuple[float, float]]:
     """Returns the pairs of learning rates to choose from for a candidate."""
     of_all, of_values = recipe.learning_rates, recipe.memory_learning_rates
+    if CANDIDATES[key].experts:
+        return [
+            (rate, rate * factor)
+            for rate, factor in itertools.product(of_all, recipe.expert_rates)
+        ]
     if not CANDIDATES[key].has_memory:
         of_all = recipe.plain_learning_rates or of_all
         of_values = of_values[:1]

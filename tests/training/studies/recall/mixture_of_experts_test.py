@@ -15,17 +15,21 @@ def gelu(x):
     return to_numpy(keras.activations.gelu(x))
 
 
-def by_loops(layer, tokens):
+def by_loops(layer, tokens, training):
     """Outputs, the loss of balance, and whether some found no room."""
-    first, first_bias = (to_numpy(each) for each in layer._first)
-    second, second_bias = (to_numpy(each) for each in layer._second)
+    first, first_bias = (layer.rate * to_numpy(each) for each in layer._first)
+    second, second_bias = (
+        layer.rate * to_numpy(each) for each in layer._second
+    )
     logits = tokens @ to_numpy(layer.router.kernel)
     chances = np.exp(logits - logits.max(axis=1, keepdims=True))
     chances /= chances.sum(axis=1, keepdims=True)
     experts, count = layer.num_experts, len(tokens)
     room = int(np.ceil(2 * layer.top_k * count / experts))
+    room = room if training else count
     best = np.argsort(-chances, axis=1, kind="stable")[:, : layer.top_k]
-    outputs, taken, share = np.zeros_like(tokens), [0] * experts, [0] * experts
+    outputs = to_numpy(layer.second_shared(layer.first_shared(tokens))).copy()
+    taken, share = [0] * experts, [0] * experts
     for rank in range(layer.top_k):
         for number, token in enumerate(tokens):
             expert = best[number, rank]
@@ -44,10 +48,11 @@ def by_loops(layer, tokens):
     return outputs, loss, max(taken) > room
 
 
+@pytest.mark.parametrize("training", [True, False])
 @pytest.mark.parametrize("top_k", [1, 2])
-def test_equals_loops(top_k):
+def test_equals_loops(top_k, training):
     keras.utils.set_random_seed(3)
-    layer = MixtureOfExperts(8, 12, top_k)
+    layer = MixtureOfExperts(8, 12, top_k, rate=4.0)
     # Most tokens want the same expert, so that some of them find no room.
     tokens = np.random.default_rng(1).normal(size=(5, 6, 10)) + 3
     tokens = tokens.astype("float32")
@@ -57,11 +62,37 @@ def test_equals_loops(top_k):
     layer.router.kernel.assign(kernel)
     for variable in layer._first[1], layer._second[1]:
         variable.assign(np.random.default_rng(2).normal(size=variable.shape))
-    found = to_numpy(layer(tokens))
-    expected, loss, is_full = by_loops(layer, tokens.reshape(-1, 10))
-    np.testing.assert_allclose(found.reshape(-1, 10), expected, atol=1e-5)
-    assert is_full
+    found = to_numpy(layer(tokens, training=training))
+    expected, loss, is_full = by_loops(layer, tokens.reshape(-1, 10), training)
+    np.testing.assert_allclose(
+        found.reshape(-1, 10), expected, rtol=1e-4, atol=1e-4
+    )
+    # Outside of training there is room for all.
+    assert is_full == training
     np.testing.assert_allclose(to_numpy(layer.losses[0]), loss, rtol=1e-5)
+
+
+def test_a_rate_of_experts_is_that_of_their_optimizer():
+    """Weights that are stored smaller move further when they are used."""
+    tokens = np.random.default_rng(1).normal(size=(1, 6, 10)).astype("float32")
+    moved = []
+    for rate in (1.0, 4.0):
+        keras.utils.set_random_seed(3)
+        layer = MixtureOfExperts(2, 12, 1, rate)
+        layer.build(tokens.shape)
+        (weights, _), before = layer._first, None
+        before = rate * to_numpy(weights)
+        inputs = keras.Input((6, 10))
+        model = keras.Model(inputs, layer(inputs))
+        adam = keras.optimizers.Adam(0.01, epsilon=1e-12)
+        model.compile(adam, "mse", jit_compile=False)
+        model.train_on_batch(tokens, 0 * tokens)
+        moved.append((before, rate * to_numpy(weights) - before))
+    (start, small), (other, large) = moved
+    np.testing.assert_allclose(start, other, rtol=1e-5)
+    some = np.abs(small) > 0.009
+    assert some.sum() > 20
+    np.testing.assert_allclose(large[some], 4 * small[some], rtol=0.01)
 
 
 def test_a_block_with_experts_trains_them_alone():
@@ -78,7 +109,7 @@ def test_a_block_with_experts_trains_them_alone():
     experts = MixtureOfExperts(3, 12, 2)
     put_experts(backbone.transformer_layers[0], experts)
     of_network = 2 * 8 * 12 + 12 + 8
-    assert backbone.count_params() == before + 2 * of_network + 3 * 8
+    assert backbone.count_params() == before + 3 * of_network + 3 * 8
     task = keras_hub.models.BertMaskedLM(backbone, preprocessor=None)
     features = {
         "token_ids": np.arange(12).reshape(2, 6),
@@ -93,7 +124,7 @@ def test_a_block_with_experts_trains_them_alone():
         jit_compile=False,
     )
     weights = [to_numpy(each).copy() for each in experts.trainable_variables]
-    assert len(weights) == 5
+    assert len(weights) == 9
     labels = np.array([[4], [5]])
     losses = task.fit(
         features, labels, epochs=30, shuffle=False, verbose=0

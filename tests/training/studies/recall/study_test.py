@@ -289,6 +289,12 @@ def test_a_mixture_has_as_many_parameters_as_resm(name):
     assert counts[0] == pytest.approx(counts[1], rel=0.05)
 
 
+def test_experts_have_rates_of_their_own():
+    recipe = recipe_of("--learning-rates 1 2 --expert-rates 1 4")
+    pairs = [(1, 1), (1, 4), (2, 2), (2, 8)]
+    assert rate_pairs(recipe, "experts-2") == pairs
+
+
 def test_plain_candidates_can_have_rates_of_their_own():
     recipe = recipe_of("--full --plain-learning-rates 1 2 3 4 5 6")
     assert len(rate_pairs(recipe, "plain")) == 6
