@@ -36,14 +36,12 @@ from training.teaching.finished_model import load_finished
 _OF_SUBJECTS = ("other", "never named", "two steps")
 # Facts that are asked for in a document, and of the untaught model.
 _ASKED = 200
-# The approximate cost of a job.
-_COST_OF_A_RATE = 100.0
 
 
 class EditsStudy(Study):
     """Ways to teach facts to a finished language model, and what they change.
 
-    - `trials/`: for each way and seed, the figures with each learning rate.
+    - `trials/`: the figures of each way, learning rate and seed.
     """
 
     name = "edits"
@@ -51,9 +49,9 @@ class EditsStudy(Study):
     may_change = ("out", "ways", "seeds", "processes")
     recipe: EditsRecipe
 
-    def trial(self, key: str, seed: int) -> pathlib.Path:
-        """Returns the file of a way's figures."""
-        return self.root / "trials" / f"{key}-seed-{seed}.json"
+    def trial(self, name: str) -> pathlib.Path:
+        """Returns the file of the figures of a trial."""
+        return self.root / "trials" / f"{name}.json"
 
     @property
     def seeds(self) -> range:
@@ -71,40 +69,43 @@ class EditsStudy(Study):
         open_corpus(self.recipe.text).check()
 
     def jobs(self) -> list[Job]:
-        """Returns a job for each way and seed."""
+        """Returns a job for each way, learning rate and seed."""
         return [
             self.study_job(
-                f"{WAYS[key].title}, seed {seed}",
-                f"{key}-seed-{seed}",
-                self.trial(key, seed),
+                f"{WAYS[key].title}{f' ({rate:g})' if rate else ''}, "
+                f"seed {seed}",
+                _name(key, rate, seed),
+                self.trial(_name(key, rate, seed)),
                 needs=(),
-                cost=_COST_OF_A_RATE * len(WAYS[key].rates(self.recipe)),
+                cost=1.0,
             )
             for seed in self.seeds
             for key in self.recipe.ways
+            for rate in WAYS[key].rates(self.recipe)
         ]
 
     def do(self, job: str) -> None:
         """Does one of the jobs, and writes what it has found."""
-        key, number = job.rsplit("-seed-", 1)
-        seed = int(number)
-        rates = WAYS[key].rates(self.recipe)
-        tried = [try_way(self.recipe, key, rate, seed) for rate in rates]
-        path = self.trial(key, seed)
+        name, seed = job.rsplit("-seed-", 1)
+        key, rate = name.rsplit("-rate-", 1)
+        found = try_way(self.recipe, key, float(rate), int(seed))
+        path = self.trial(job)
         path.parent.mkdir(exist_ok=True)
-        write_json(path, {"way": key, "seed": seed, "tried": tried})
+        write_json(path, found)
 
     def collect(self) -> dict:
         """Reads the figures of all jobs."""
         ways = {}
         for key in self.recipe.ways:
-            found = [
-                read_json(self.trial(key, seed), "--out")["tried"]
-                for seed in self.seeds
-            ]
             tried = [
-                {"rate": of_rate[0]["rate"], "seeds": list(of_rate)}
-                for of_rate in zip(*found)
+                {
+                    "rate": rate,
+                    "seeds": [
+                        read_json(self.trial(_name(key, rate, seed)), "--out")
+                        for seed in self.seeds
+                    ],
+                }
+                for rate in WAYS[key].rates(self.recipe)
             ]
             ways[key] = {
                 "title": WAYS[key].title,
@@ -116,6 +117,10 @@ class EditsStudy(Study):
     def report(self, findings: dict) -> Report:
         """Returns the report on the findings."""
         return make_report(self.recipe, findings)
+
+
+def _name(key: str, rate: float, seed: int) -> str:
+    return f"{key}-rate-{rate:g}-seed-{seed}"
 
 
 def try_way(recipe: EditsRecipe, key: str, rate: float, seed: int) -> dict:
