@@ -151,6 +151,10 @@ def _change(
 def _write(recipe: TeachingRecipe, taught: TaughtModel) -> str:
     """Writes the run, whole or not at all."""
     source = RunDirectory(recipe.model)
+    around = RunDirectory(source.root.parent)
+    if source.root in (around.best, around.last):
+        # The preset of a run.
+        source = around
     with (
         writing_results(recipe.out),
         new_directory(recipe.out) as partial,
