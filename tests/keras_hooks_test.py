@@ -117,6 +117,8 @@ def test_the_class_of_a_preset_is_found_by_its_backbone():
     """keras_pkm/models/families.py"""
     source = inspect.getsource(preset_utils.find_subclass)
     assert "x.backbone_cls == backbone_cls" in source
+    source = inspect.getsource(preset_utils.KerasPresetLoader.load_task)
+    assert "issubclass(check_config_class(task_config), cls)" in source
 
 
 def test_the_layout_of_presets(tmp_path):

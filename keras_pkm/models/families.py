@@ -6,11 +6,13 @@ therefore made here rather than written down. They are attributes of this
 module, so that they can be pickled.
 """
 
+import sys
 from collections.abc import Iterator
 from typing import Any
 
 import keras
 import keras_hub
+from keras_hub.src.utils.preset_utils import KerasPresetLoader
 
 from keras_pkm.models.architecture import set_epsilon
 from keras_pkm.models.decoding import DecodesWithTokenIds
@@ -68,13 +70,19 @@ class _MemoryTask(type):
 
     Somebody may have saved the family's own task around a backbone with
     memories. KerasHub loads it with its head only if it counts as a subclass
-    of the class that belongs to the backbone.
+    of the class that belongs to the backbone. Nobody else is told so: each of
+    two classes would be among the other's subclasses, and a list of `presets`,
+    which saving and loading make, too, would have no end.
     """
 
     plain_cls: type[keras_hub.models.Task]
 
     def __subclasscheck__(cls, subclass: type) -> bool:
-        return subclass is cls.plain_cls or super().__subclasscheck__(subclass)
+        if subclass is cls.plain_cls:
+            asks = sys._getframe(1).f_code
+            if asks is KerasPresetLoader.load_task.__code__:
+                return True
+        return super().__subclasscheck__(subclass)
 
 
 class _CheckpointsEpsilon(TaskTraining):

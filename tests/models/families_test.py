@@ -10,6 +10,7 @@ import tensorflow as tf
 
 import keras_pkm
 from keras_pkm.models import copy_matching_weights
+from keras_pkm.models.families import task_class
 from keras_pkm.optimizers import PKMAdam
 from tests.contracts import check_config_round_trip
 from tests.contracts import fresh_rng
@@ -218,3 +219,11 @@ def test_question_answerer_on_keras_hub_s_backbone(family):
     logs = task.evaluate(x, labels, return_dict=True, verbose=0)
     expected = (logs["start_loss"] + logs["end_loss"]) / 2
     np.testing.assert_allclose(logs["loss"], expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["Task", "MaskedLM", "BertMaskedLM"])
+def test_keras_hub_lists_its_presets(kind):
+    """Neither of a plain class and ours is below the other for its lists."""
+    plain = getattr(keras_hub.models, kind)
+    assert "bert_base_en" in plain.presets
+    assert not task_class(keras_hub.models.BertMaskedLM).presets
