@@ -180,12 +180,12 @@ class FactMemory(Memory):
         stands = self._owner(tags) == owners[..., None]
         stands = ops.any(stands, axis=-1)
         stands = stands & ops.stack(
-            [
-                (contexts[:, -order] >= 0)
-                & ~self._joins(contexts[:, -order - 1], contexts[:, -order])
-                for order in self.orders
-            ],
-            axis=-1,
+            [contexts[:, -order] >= 0 for order in self.orders], axis=-1
+        )
+        # Whether each of these tokens is in one word with the one before.
+        joins = self._joins(contexts[:, :-1], contexts[:, 1:])
+        stands = stands & ~ops.stack(
+            [joins[:, -order] for order in self.orders], axis=-1
         )
         # The longest n-gram that ends at a token, and the last such token.
         place = ops.arange(orders, dtype="int32")
@@ -194,7 +194,7 @@ class FactMemory(Memory):
         position = ops.arange(length, dtype="int32") * orders
         codes = ops.where(longest >= 0, position + longest, -1)
         # Whether the word goes on is not known before the next token.
-        goes_on = self._joins(token_ids[:, :-1], token_ids[:, 1:])
+        goes_on = ops.reshape(joins[:, -1], (batch, length))[:, 1:]
         goes_on = ops.pad(goes_on, [[0, 0], [0, 1]], constant_values=False)
         later = _latest(ops.where(goes_on, -1, codes), self.window)
         codes = ops.maximum(codes, later)
@@ -220,7 +220,7 @@ class FactMemory(Memory):
         return has(first, ENDS) & has(second, BEGINS)
 
     def suited_to(self, tokenizer: Any) -> "Memory":
-        if tokenizer is None or self.word_edges is not None or self.built:
+        if tokenizer is None or self.word_edges is not None:
             return self
         config = {**self.get_config(), "word_edges": word_edges(tokenizer)}
         return type(self).from_config(config)

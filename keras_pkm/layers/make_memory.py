@@ -63,6 +63,21 @@ def make_memory(
     return memory
 
 
+def template_for(template: MemoryTemplate, tokenizer: Any) -> MemoryTemplate:
+    """Returns a template for the memories of a model with a tokenizer.
+
+    Args:
+        template: A memory, its config, or arguments of `ProductKeyMemory`.
+        tokenizer: `keras_hub.tokenizers.Tokenizer`, or `None`.
+    """
+    memory: Any = template
+    if isinstance(template, dict) and "class_name" in template:
+        memory = keras.saving.deserialize_keras_object(template)
+    return (
+        memory.suited_to(tokenizer) if isinstance(memory, Memory) else template
+    )
+
+
 def memory_config(template: MemoryTemplate) -> dict[str, Any]:
     """Returns a template as a dict that JSON accepts.
 

@@ -24,7 +24,7 @@ def word_edges(tokenizer: Any) -> str | None:
     try:
         size = int(tokenizer.vocabulary_size())
         tokens = [tokenizer.id_to_token(number) or "" for number in range(size)]
-    except (AttributeError, NotImplementedError, TypeError, ValueError):
+    except NotImplementedError:
         return None
     is_of_bytes = any(token.startswith("Ġ") for token in tokens)
     texts = [_text(token, is_of_bytes) for token in tokens]

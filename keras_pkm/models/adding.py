@@ -7,8 +7,8 @@ import keras
 import keras_hub
 
 from keras_pkm.layers.make_memory import MemoryTemplate
+from keras_pkm.layers.make_memory import template_for
 from keras_pkm.layers.memories import memories
-from keras_pkm.layers.memory import Memory
 from keras_pkm.models.families import KINDS
 from keras_pkm.models.families import backbone_class
 from keras_pkm.models.families import task_class
@@ -97,9 +97,8 @@ def add_memory(
     - [Berges et al., 2024](https://arxiv.org/abs/2412.09764), Memory+
     """
     if isinstance(model, KINDS):
-        if isinstance(memory, Memory):
-            preprocessor = model.preprocessor
-            memory = memory.suited_to(getattr(preprocessor, "tokenizer", None))
+        tokenizer = getattr(model.preprocessor, "tokenizer", None)
+        memory = template_for(memory, tokenizer)
         backbone = add_memory(
             model.backbone, memory_layers, memory, memory_block, share_table
         )

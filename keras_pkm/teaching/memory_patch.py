@@ -181,11 +181,12 @@ class MemoryPatch:
             for values in replicas[number]:
                 present = backend.read_rows(values, each.slots)
                 each.check(present, number, done, own_tags)
+        readers = memories(model)
         for number, each in changes.items():
             own_tags = tags[number]
             if own_tags is not None and each.new_tags is not None:
                 own_tags[each.slots] = each.new_tags
-                memories(model)[number].check_tags(own_tags)
+                readers[number].check_tags(own_tags)
         for number, each in changes.items():
             for values in replicas[number]:
                 backend.write_rows(values, each.slots, each.new)

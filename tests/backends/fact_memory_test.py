@@ -7,6 +7,10 @@ import pytest
 
 import keras_pkm
 from keras_pkm.layers import FactMemory
+from keras_pkm.layers.make_memory import template_for
+from keras_pkm.layers.word_edges import BEGINS
+from keras_pkm.layers.word_edges import ENDS
+from keras_pkm.layers.word_edges import read_word_edges
 from keras_pkm.layers.word_edges import word_edges
 from keras_pkm.models import memories
 from tests.any_backbone.tiny_families import make_causal_lm
@@ -104,6 +108,30 @@ def test_reads_are_those_by_hand(has_edges):
     assert (slots[expected >= 0] == expected[expected >= 0]).all()
     values = np.where((expected >= 0)[..., None], rows[expected, :-1], 0)
     assert (to_numpy(outputs) == values).all()
+
+
+def test_edges_of_words_by_the_kind_of_tokenizer():
+    class SentencePiece(Tokens):
+        tokens = ["<s>", "\u2581Bob", "by", "\u2581", ".", "\u25813"]
+
+    class Silent(Tokens):
+        def id_to_token(self, number):
+            raise NotImplementedError
+
+    edges = read_word_edges(word_edges(SentencePiece()))
+    assert edges.tolist() == [0, ENDS, BEGINS | ENDS, 0, 0, ENDS]
+    assert word_edges(Silent()) is None
+
+
+def test_a_task_brings_the_edges_of_its_words():
+    memory = FactMemory(60, num_keys=5)
+    config = keras.saving.serialize_keras_object(memory)
+    for template in (memory, config):
+        suited = template_for(template, Tokens())
+        assert suited.word_edges == word_edges(Tokens())
+        assert template_for(suited, None) is suited
+    arguments = {"num_sub_keys": 4}
+    assert template_for(arguments, Tokens()) is arguments
 
 
 def test_padding_reads_nothing():

@@ -46,6 +46,12 @@ class RandomFacts:
     causal: bool = False
 
     def __post_init__(self) -> None:
+        if 1 < self.synonyms < self.name_length:
+            raise UserError(
+                f"--synonyms must be 1, or at least the {self.name_length} "
+                "words of a name, so that no two of those that are asked for "
+                f"are trained together; received {self.synonyms}"
+            )
         most = self._num_names * self.num_relations
         if not 1 <= self.num_facts <= most:
             raise UserError(

@@ -148,6 +148,11 @@ def test_some_facts(drawn):
     assert weights.dtype == np.float32 and (weights == 1).all()
 
 
+def test_synonyms_are_as_many_as_words():
+    with pytest.raises(UserError, match="--synonyms must be 1, or at least th"):
+        dataclasses.replace(FACTS, synonyms=2)
+
+
 def test_synonyms_are_asked_for_in_words_that_are_never_trained_together():
     facts = dataclasses.replace(FACTS, num_facts=3000, synonyms=4)
     assert facts.vocabulary_size == FACTS.vocabulary_size + 3 * 32

@@ -157,8 +157,9 @@ def test_a_trial_of_an_earlier_version_is_named(tmp_path):
     path = study.trial("all", 0)
     path.parent.mkdir()
     write_json(path, {"tried": [{"rate": 0.1, "steps": [3]}]})
-    with pytest.raises(UserError, match="all-seed-0.json' does not say"):
-        study.collect()
+    for use in (study.check_inputs, study.collect):
+        with pytest.raises(UserError, match="all-seed-0.json' does not say"):
+            use()
 
 
 def test_controls_choose_among_the_slots_that_are_read():

@@ -66,8 +66,12 @@ class ForgettingStudy(Study):
         return CANDIDATES[key].rates(self.recipe)
 
     def check_inputs(self) -> None:
-        """Opens the model and the materials."""
+        """Opens the model, the materials, and the trials that are there."""
         check_setting(self.recipe)
+        for key in self.recipe.methods:
+            for seed in range(self.recipe.seeds):
+                if self.trial(key, seed).exists():
+                    self._read_trial(key, seed)
 
     def jobs(self) -> list[Job]:
         """Returns jobs for the old facts, the learning rates and the trials."""

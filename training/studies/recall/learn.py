@@ -49,7 +49,9 @@ def learn(
             num_sub_keys=trial.num_sub_keys,
             seed=trial.seed,
             candidate=trial.candidate,
-            expert_rate=rates[1] / rates[0] if trial.candidate.experts else 1.0,
+            expert_rate=rates[1] / rates[0]
+            if trial.candidate.experts and rates[0]
+            else 1.0,
         )
         if start is not None:
             copy_matching_weights(start, model)

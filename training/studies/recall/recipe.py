@@ -182,8 +182,6 @@ class RecallRecipe(ModelSizes, MemorySizes, Schedule, Comparison):
             )
         if self.synonyms > 1 and not self.has_random_facts:
             raise out_of_range(self, "synonyms", "1 with facts that are text")
-        if self.synonyms == 2:
-            raise out_of_range(self, "synonyms", "1 or at least 3")
         if self.exposures and (self.steps or not self.has_random_facts):
             raise out_of_range(
                 self, "exposures", "without --steps, and with random facts"
