@@ -227,8 +227,7 @@ class FactTeacher:
         self.verbose = verbose
         self.memory = _fact_memory(task)
         self._parts = split_model(task)
-        self._states = _compiled(task, _memory_inputs(self._parts))
-        self._lower = _compiled(task, self._parts.lower)
+        self._below = _compiled(task, _below_memory(self._parts))
         answers = answer_model(task)
         best = keras.Model(answers.input, ops.argmax(answers.output, axis=-1))
         self._best = _compiled(task, best)
@@ -460,7 +459,7 @@ class FactTeacher:
         asked_for = {name: number for number, name in enumerate(names)}
         x, labels, asks = [], [], []
         for numbers, part, arrays in self._batches(prompts, show):
-            states = self._states(arrays._asdict())
+            _, states = self._below(arrays._asdict())
             for number, prompt, seen in zip(numbers, part, states, strict=True):
                 for place in range(prompt.end, len(prompt.ids)):
                     token = place - prompt.question + 1
@@ -543,12 +542,12 @@ class FactTeacher:
         arrays = pad_prompts(asked, length)
         states = np.concatenate(
             [
-                self._lower(
+                self._below(
                     {
                         name: array[start : start + _BATCH]
                         for name, array in arrays._asdict().items()
                     }
-                )
+                )[0]
                 for start in range(0, len(asked), _BATCH)
             ]
         )
@@ -661,32 +660,32 @@ class FactTeacher:
         longest = max((len(each.answer) for each in flat), default=0)
         for numbers, part, arrays in self._batches(flat):
             places, labels, weights = answers_of(part, longest)
-            best = self._best({**arrays._asdict(), "places": places})
+            (best,) = self._best({**arrays._asdict(), "places": places})
             is_right = ((best == labels) | (weights == 0)).all(axis=1)
             np.add.at(right, facts_of[numbers], is_right)
         counts = np.array([len(asked) for asked in prompts])
         return Known(facts, right / counts)
 
 
-def _memory_inputs(parts: SplitModel) -> keras.Model:
-    """A model of what the memory sees."""
-    outputs = parts.lower.output
+def _below_memory(parts: SplitModel) -> keras.Model:
+    """A model of the states behind the block, and of what the memory sees."""
+    states = seen = parts.lower.output
     if parts.normalization is not None:
-        outputs = parts.normalization(outputs)
-    return keras.Model(parts.lower.input, ops.cast(outputs, "float32"))
+        seen = parts.normalization(states)
+    return keras.Model(parts.lower.input, [states, ops.cast(seen, "float32")])
 
 
 def _compiled(
     task: keras_hub.models.CausalLM, model: keras.Model
-) -> Callable[[dict[str, np.ndarray]], np.ndarray]:
+) -> Callable[[dict[str, np.ndarray]], list[np.ndarray]]:
     """A function of a batch's arrays, compiled where the backend can."""
     run = backend.compiled(
-        lambda arrays: [model(arrays, training=False)],
+        lambda arrays: keras.tree.flatten(model(arrays, training=False)),
         model.variables,
         strategy_of_one_device(task),
         model.input,
     )
-    return lambda arrays: ops.convert_to_numpy(run(arrays)[0])
+    return lambda arrays: [ops.convert_to_numpy(each) for each in run(arrays)]
 
 
 def _value_model(
