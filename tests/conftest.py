@@ -14,6 +14,7 @@ elif keras.backend.backend() == "tensorflow":
     from tests.on_tensorflow import own_collectives  # noqa: F401
     from tests.on_tensorflow import rare_garbage_collections  # noqa: F401
     from tests.on_tensorflow import tiny_run  # noqa: F401
+    from tests.on_tensorflow import untuned_datasets  # noqa: F401
 
 # The longest files first, so that with `-n 2` neither process is left with one
 # of them at the end. Those in the first lines are long because of slow tests.

@@ -8,6 +8,7 @@ import keras
 import pytest
 import tensorflow as tf
 from keras_hub.src.utils import pipeline_model
+from tensorflow.python.data.ops import dataset_ops
 from tensorflow.python.framework import ops
 
 from tests.built_once import built_once
@@ -40,6 +41,23 @@ def rare_garbage_collections():
     gc.set_threshold(500_000, 100, 100)
     # Those that were imported stay to the end.
     gc.freeze()
+
+
+@pytest.fixture(autouse=True, scope="session")
+def untuned_datasets():
+    """Whoever gives up an iterator waits until the thread that tunes it wakes.
+
+    It sleeps for longer and longer times, so `fit` would end seconds late.
+    """
+    options = tf.data.Options()
+    options.autotune.enabled = False
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            dataset_ops.DatasetV2,
+            "_apply_debug_options",
+            lambda dataset: dataset.with_options(options),
+        )
+        yield
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -99,7 +99,8 @@ def compiled(family, eager=True):
     return causal_lm
 
 
-@pytest.mark.parametrize("family", TRAINED)
+# The graphs of each take twenty seconds, and all families share the code.
+@pytest.mark.parametrize("family", ["GPT2", "Llama"])
 def test_two_replicas_train_as_one(family, mirrored):
     one = compiled(family, eager=False)
     started = [weight.numpy() for weight in one.weights]

@@ -18,6 +18,7 @@ from keras_pkm.teaching.fact_prompts import make_prompt
 from keras_pkm.teaching.logistic_regression import fit_logistic_regression
 from keras_pkm.teaching.memory_patch import fingerprint
 from tests.contracts import to_numpy
+from tests.models.modes import slow_on_tensorflow
 
 VOCABULARY_SIZE = 90
 PHRASINGS = {
@@ -131,6 +132,7 @@ def test_facts_are_known_and_nothing_else_changes(family, tmp_path):
     assert (teacher.ask(FACTS).answers == 1).all()
 
 
+@slow_on_tensorflow
 def test_two_patches_in_any_order():
     """What is taught first stays, bit for bit, and patches do not overlap."""
     model, words = make_model(), Words()
@@ -160,6 +162,7 @@ def test_two_patches_in_any_order():
         assert are_equal(weights_of(model), taught)
 
 
+@slow_on_tensorflow
 def test_a_patch_needs_the_keys_of_its_relations():
     model, words, copy = make_model(), Words(), make_model()
     patches = []
@@ -284,6 +287,7 @@ def test_models_that_do_not_suit():
         make_teacher(make_model(), Words(), learning_rate=float("nan"))
 
 
+@slow_on_tensorflow
 def test_biases_are_raised_where_keys_miss_a_fact(monkeypatch):
     """Keys are fitted with some of the subjects alone."""
     names = "ann bob cid dot eve fay gus hal".split()
@@ -301,6 +305,7 @@ def test_biases_are_raised_where_keys_miss_a_fact(monkeypatch):
     assert not missed[0.1] and not biases[-np.inf]
 
 
+@slow_on_tensorflow
 def test_a_bias_is_raised_above_the_other_facts_of_a_subject():
     teacher = make_teacher(make_model(), Words())
     teacher.teach(FACTS)
@@ -332,6 +337,7 @@ def test_facts_of_a_subject_share_its_odds():
     assert found[FACTS[2]] == pytest.approx(expected, rel=0.01)
 
 
+@slow_on_tensorflow
 def test_odds_are_added_to_each_key():
     biases = []
     for odds in (1.0, 3.0):

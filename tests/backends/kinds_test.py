@@ -16,6 +16,7 @@ from tests.any_backbone.tiny_families import make_plain
 from tests.any_backbone.tiny_families import outputs_of
 from tests.contracts import to_numpy
 from tests.kinds import KINDS
+from tests.models.modes import slow_on_tensorflow
 
 SHARED = "gate, one table"
 TAGGED = "gated n-grams with tags"
@@ -223,6 +224,7 @@ def test_without_its_values_it_is_the_plain_model(kind):
     assert same(outputs_of(model.backbone, inputs), plain)
 
 
+@slow_on_tensorflow
 @pytest.mark.parametrize("kind", ["gate", TAGGED])
 def test_mixed_precision(kind):
     keras.config.set_dtype_policy("mixed_bfloat16")

@@ -128,6 +128,7 @@ def test_fit_in_mixed_bfloat16():
     assert training.losses != losses
 
 
+@pytest.mark.slow
 @each
 def test_two_replicas_train_as_one(name, mirrored):
     # Two graphs of one of them are enough to wait for.

@@ -76,7 +76,16 @@ def to_run(page):
     ]
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if to_run(page)])
+@pytest.mark.parametrize(
+    "page",
+    [
+        page
+        if page == "README.md"
+        else pytest.param(page, marks=pytest.mark.slow)
+        for page in PAGES
+        if to_run(page)
+    ],
+)
 def test_python_runs(page, tmp_path, monkeypatch):
     """The blocks of a page, one after another."""
     monkeypatch.chdir(tmp_path)

@@ -1,14 +1,20 @@
-"""Tests that train eagerly, and in a graph in the slow tier.
+"""What is left to the slow tier."""
 
-A graph of a train step takes seconds to trace; a few eager steps do not.
-"""
-
+import keras
 import pytest
 
 eager_and_graph = pytest.mark.parametrize(
     "eager",
     [
         pytest.param(True, id="eager"),
+        # Its graph takes seconds to trace; a few eager steps do not.
         pytest.param(False, id="graph", marks=pytest.mark.slow),
     ],
 )
+
+
+def slow_on_tensorflow(test):
+    """Leaves a test to the slow tier, and to the tests of other backends."""
+    if keras.backend.backend() == "tensorflow":
+        return pytest.mark.slow(test)
+    return test

@@ -52,12 +52,13 @@ def test_two_devices_train_as_one(mirrored, options):
     assert trained_alike(one, two, batches, 1e-5) > 25
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     [
-        slow({}),
+        {},
         {"clipnorm": 0.01, "reduction": "dense"},
-        slow({"clipvalue": 1e-3, "weight_decay": 0.1}),
+        {"clipvalue": 1e-3, "weight_decay": 0.1},
     ],
 )
 def test_two_devices_train_a_memory_as_one(mirrored, options):

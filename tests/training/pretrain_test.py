@@ -109,9 +109,8 @@ def test_the_run_directory_is_enough(tiny_run):
     assert not list(run.root.rglob("*.partial"))
 
 
-@pytest.mark.parametrize(
-    "source", ["run", pytest.param("preset", marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("source", ["run", "preset"])
 def test_init_from(tiny_run, train, source):
     start = tiny_run.path if source == "run" else tiny_run.files.plain
     (stage,) = train("--init-from", str(start))["stages"]

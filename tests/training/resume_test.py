@@ -19,8 +19,6 @@ from tests.soak.kill_and_resume import kill_when
 from tests.soak.kill_and_resume import md5_of_variables
 from tests.soak.kill_and_resume import start
 from tests.soak.kill_and_resume import write_corpus
-from tests.soak.stopped_run import run_whole_and_in_parts
-from tests.training.tiny_run import TINY
 from training.pretrain import main
 from training.pretraining.logs import read_rows
 
@@ -71,6 +69,14 @@ def test_a_disturbed_run_ends_as_an_undisturbed_one(tmp_path):
         )
         assert actual == expected, name
     assert not exists("**/*.partial")() and not exists("**/*_temp")()
+
+    steps = read_rows(whole / "logs" / "resm-perplexity.csv", "step")
+    perplexities = np.array([float(row["perplexity"]) for row in steps])
+    means = np.exp(np.log(perplexities).reshape(-1, 6).mean(1))
+    epochs = read_rows(whole / "logs" / "resm.csv", "epoch")
+    np.testing.assert_allclose(
+        means, [float(row["perplexity"]) for row in epochs], rtol=1e-4
+    )
 
 
 def stop_when(moment, number, run_dir, args):
@@ -137,29 +143,6 @@ def rows_of(path, key):
         }
         for row in read_rows(path, *key)
     ]
-
-
-@pytest.mark.slow
-def test_a_stopped_run_goes_on_exactly(tiny_run, tmp_path):
-    """In this process: the test above does worse things to processes."""
-    args = ["--text", str(tiny_run.corpus), *TINY]
-    args += "--plain-steps 0 --evaluate-every 3 --checkpoint-every 2".split()
-    whole, parts = run_whole_and_in_parts(args, tmp_path, stop_after=5)
-    assert md5_of_variables(parts) == md5_of_variables(whole)
-    assert figures_of(parts) == figures_of(whole)
-    expected, actual = (
-        rows_of(directory / "logs" / "resm-memory.csv", ["step", "layer"])
-        for directory in (whole, parts)
-    )
-    assert actual == expected
-
-    steps = read_rows(whole / "logs" / "resm-perplexity.csv", "step")
-    perplexities = np.array([float(row["perplexity"]) for row in steps])
-    means = np.exp(np.log(perplexities).reshape(-1, 3).mean(1))
-    epochs = read_rows(whole / "logs" / "resm.csv", "epoch")
-    np.testing.assert_allclose(
-        means, [float(row["perplexity"]) for row in epochs], rtol=1e-4
-    )
 
 
 @pytest.mark.parametrize("precision", ["float32", "mixed_float16"])

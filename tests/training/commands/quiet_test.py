@@ -9,7 +9,13 @@ import pytest
 from tests.training.tiny_run import ROOT
 
 
-@pytest.mark.parametrize("flags, level", [([], "3"), (["--verbose"], None)])
+@pytest.mark.parametrize(
+    "flags, level",
+    [
+        ([], "3"),
+        pytest.param(["--verbose"], None, marks=pytest.mark.slow),
+    ],
+)
 def test_verbose(flags, level):
     code = (
         "import os, sys, training.commands.quiet\n"

@@ -84,6 +84,7 @@ def test_mirrored(finetune, glue, squad, task, mirrored, monkeypatch):
             assert value == pytest.approx(old[name], abs=0.05), name
 
 
+@pytest.mark.slow
 def test_frozen_memory(finetune, presets, glue, tmp_path):
     finetune(glue, "resm", "--epochs 1 --freeze values keys queries")
     before = keras_hub.models.Backbone.from_preset(str(presets / "resm"))

@@ -177,7 +177,7 @@ def test_best_answers_are_possible_ones(tokenizer):
     "sizes",
     [
         (14, 3, 2),
-        (18, 100, 30),
+        pytest.param((18, 100, 30), marks=pytest.mark.slow),
         pytest.param((24, 7, 4), marks=pytest.mark.slow),
         pytest.param((64, 1, 1), marks=pytest.mark.slow),
     ],

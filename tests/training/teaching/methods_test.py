@@ -144,6 +144,7 @@ def test_replay_adds_old_examples_of_another_length():
         )
 
 
+@pytest.mark.slow
 def test_models_without_memory_have_no_values():
     task = tiny_masked_lm(num_layers=1, memory_layers=())
     for method in ("values", "slots"):

@@ -95,6 +95,7 @@ def test_a_rate_of_experts_is_that_of_their_optimizer():
     np.testing.assert_allclose(large[some], 4 * small[some], rtol=0.01)
 
 
+@pytest.mark.slow
 def test_a_block_with_experts_trains_them_alone():
     backbone = keras_hub.models.BertBackbone(
         vocabulary_size=20,
