@@ -21,18 +21,12 @@ from tests.any_backbone.tiny_families import make_plain
 from tests.any_backbone.tiny_families import outputs_of
 from tests.contracts import to_numpy
 from tests.kinds import KINDS
-
-# All families share the code; the others are tried by `.ci/run`.
-_FAST = ("GPT2",)
+from tests.slow_tier import slow_but
 
 
 def families(names):
-    return [
-        name
-        if name in _FAST
-        else pytest.param(name, marks=pytest.mark.slow, id=name)
-        for name in names
-    ]
+    """All families share the code; the others are tried by `.ci/run`."""
+    return slow_but("GPT2", names)
 
 
 def assert_same(model, other, inputs):

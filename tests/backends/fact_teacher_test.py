@@ -18,7 +18,7 @@ from keras_pkm.teaching.fact_prompts import make_prompt
 from keras_pkm.teaching.logistic_regression import fit_logistic_regression
 from keras_pkm.teaching.memory_patch import fingerprint
 from tests.contracts import to_numpy
-from tests.models.modes import slow_on_tensorflow
+from tests.slow_tier import slow_on_tensorflow
 
 VOCABULARY_SIZE = 90
 PHRASINGS = {

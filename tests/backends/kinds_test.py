@@ -16,7 +16,7 @@ from tests.any_backbone.tiny_families import make_plain
 from tests.any_backbone.tiny_families import outputs_of
 from tests.contracts import to_numpy
 from tests.kinds import KINDS
-from tests.models.modes import slow_on_tensorflow
+from tests.slow_tier import slow_on_tensorflow
 
 SHARED = "gate, one table"
 TAGGED = "gated n-grams with tags"

@@ -14,12 +14,12 @@ from keras_pkm.layers import ProductKeyMemory
 from keras_pkm.models import MemoryProbe
 from keras_pkm.optimizers import PKMAdam
 from tests.contracts import fresh_rng
-from tests.models.modes import eager_and_graph
 from tests.models.tiny import masked_batch
 from tests.models.tiny import tiny_masked_lm
 from tests.probing.forms import TEXTS
 from tests.probing.forms import Batches
 from tests.probing.forms import classifier
+from tests.slow_tier import eager_and_graph
 
 
 @pytest.fixture

@@ -9,9 +9,9 @@ from keras_pkm.callbacks import TrainingCheckpoint
 from keras_pkm.optimizers import LinearWarmup
 from keras_pkm.optimizers import LossScaleOptimizer
 from keras_pkm.optimizers import PKMAdam
-from tests.models.modes import eager_and_graph
 from tests.models.tiny import half_precision_batch
 from tests.models.tiny import half_precision_task
+from tests.slow_tier import eager_and_graph
 
 
 class Stop(Exception):

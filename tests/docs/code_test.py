@@ -14,6 +14,7 @@ from tests.docs.pages import ROOT
 from tests.docs.pages import blocks
 from tests.docs.pages import commands
 from tests.docs.pages import pages
+from tests.slow_tier import slow_but
 from training.pretraining import recipe as pretraining
 from training.studies.edits.recipe import EditsRecipe
 from training.studies.forgetting.recipe import ForgettingRecipe
@@ -76,16 +77,7 @@ def to_run(page):
     ]
 
 
-@pytest.mark.parametrize(
-    "page",
-    [
-        page
-        if page == "README.md"
-        else pytest.param(page, marks=pytest.mark.slow)
-        for page in PAGES
-        if to_run(page)
-    ],
-)
+@pytest.mark.parametrize("page", slow_but("README.md", filter(to_run, PAGES)))
 def test_python_runs(page, tmp_path, monkeypatch):
     """The blocks of a page, one after another."""
     monkeypatch.chdir(tmp_path)

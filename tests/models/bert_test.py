@@ -11,12 +11,12 @@ from keras_pkm.models import copy_matching_weights
 from tests.contracts import check_config_round_trip
 from tests.contracts import fixed_rng
 from tests.contracts import fresh_rng
-from tests.models.modes import eager_and_graph
 from tests.models.tiny import MEMORY
 from tests.models.tiny import SIZES
 from tests.models.tiny import features
 from tests.models.tiny import masked_batch
 from tests.models.tiny import tiny_backbone
+from tests.slow_tier import eager_and_graph
 
 BASE = {
     "vocabulary_size": 30_522,

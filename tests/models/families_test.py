@@ -14,11 +14,11 @@ from keras_pkm.models.families import task_class
 from keras_pkm.optimizers import PKMAdam
 from tests.contracts import check_config_round_trip
 from tests.contracts import fresh_rng
-from tests.models.modes import eager_and_graph
 from tests.models.tiny import ONE_LAYER
 from tests.models.tiny import SIZES
 from tests.models.tiny import masked_batch
 from tests.models.tiny import tiny_backbone
+from tests.slow_tier import eager_and_graph
 
 families = pytest.mark.parametrize(
     "family",

@@ -215,6 +215,30 @@ def edits():
     kept = f"at most {near} of near names, {far} of far names, {other} of the"
     yield (EDITS,), kept
     yield (EDITS,), f"{general} of the general questions are answered as"
+    falls = [
+        -found["seeds"][0]["text"]["change"]
+        for found in ways["replay"]["tried"]
+    ]
+    yield (EDITS,), f"falls by {span(falls)}"
+    row, keys, slots = (
+        ways[key]["tried"][0]["seeds"][0]
+        for key in ("ngram", "product-keys", "product-keys-slots")
+    )
+    yield (
+        (EDITS,),
+        (
+            f"answers {percent(row['paraphrase'], 0)}, and changes "
+            f"{percent(*changed([row], 'other'), 0)} of the other relations; "
+            "behind 900 characters of other text it gives "
+            f"{percent(row['document'], 0)} of its own"
+        ),
+    )
+    kept = [slots["same"][kind]["same"] for kind in ("near", "far")]
+    yield (
+        (EDITS,),
+        (f"answer {percent(slots['paraphrase'], 0)} and keep {span(kept)}"),
+    )
+    yield (EDITS,), f"answer {percent(keys['paraphrase'], 0)} if all values"
 
     for seed, relations in zip(one, ("city", "food", "colour")):
         yield (EDITS,), f"{percent(seed['paraphrase'], 0)} ({relations},"

@@ -11,11 +11,11 @@ from keras_pkm.models import freeze_memory
 from keras_pkm.ops.value_tables import is_table
 from keras_pkm.optimizers import PKMAdam
 from tests.contracts import fresh_rng
-from tests.models.modes import eager_and_graph
 from tests.models.tiny import ONE_LAYER
 from tests.models.tiny import SIZES
 from tests.models.tiny import features
 from tests.models.tiny import tiny_backbone
+from tests.slow_tier import eager_and_graph
 
 # The weights of each part; batch norm's moving statistics are weights, too.
 PATHS = {

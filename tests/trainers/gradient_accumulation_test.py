@@ -15,7 +15,6 @@ from keras_pkm.optimizers import PKMAdam
 from keras_pkm.trainers.task_training import TaskTraining
 from tests.contracts import fixed_rng
 from tests.contracts import fresh_rng
-from tests.models.modes import eager_and_graph
 from tests.models.tiny import MEMORY
 from tests.models.tiny import ONE_LAYER
 from tests.models.tiny import features
@@ -24,6 +23,7 @@ from tests.models.tiny import half_precision_task
 from tests.models.tiny import masked_batch
 from tests.models.tiny import tiny_backbone
 from tests.models.tiny import tiny_masked_lm
+from tests.slow_tier import eager_and_graph
 
 
 def trained(

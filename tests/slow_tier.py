@@ -1,5 +1,7 @@
 """What is left to the slow tier."""
 
+from collections.abc import Iterable
+
 import keras
 import pytest
 
@@ -11,6 +13,16 @@ eager_and_graph = pytest.mark.parametrize(
         pytest.param(False, id="graph", marks=pytest.mark.slow),
     ],
 )
+
+
+def slow_but(quick: str, names: Iterable[str]) -> list:
+    """Returns the names as parameters, of which one is not slow."""
+    return [
+        name
+        if name == quick
+        else pytest.param(name, marks=pytest.mark.slow, id=name)
+        for name in names
+    ]
 
 
 def slow_on_tensorflow(test):
