@@ -115,11 +115,13 @@ def test_readme_runs_with_what_is_installed(built, kind, tmp_path):
 EXPORT = """
 import sys
 
+import keras
 import keras_hub
 import numpy as np
 
 import keras_pkm
 
+keras.utils.set_random_seed(0)
 assert keras_pkm.__file__.startswith(sys.argv[1])
 assert not {"export", "training"} & set(sys.modules)
 words = "[PAD] [UNK] [CLS] [SEP] [MASK] a good bad film".split()
@@ -136,10 +138,10 @@ task = keras_pkm.models.add_memory(
     (1,),
     {"num_sub_keys": 16, "top_k": 4, "key_dim": 8},
 )
-task.backbone.set_weights(
+task.set_weights(
     [
         weight + np.random.default_rng(0).normal(0, 0.3, weight.shape)
-        for weight in task.backbone.get_weights()
+        for weight in task.get_weights()
     ]
 )
 texts = ["a good film", "a bad film", "film"]
