@@ -15,6 +15,7 @@ from training.facts.invented import invented
 from training.studies.edits.material import make_material
 from training.studies.edits.recipe import EditsRecipe
 from training.studies.edits.report import best_of
+from training.studies.edits.study import EditsStudy
 from training.studies.edits.study import try_way
 from training.studies.edits.ways import WAYS
 from training.teach import main
@@ -77,10 +78,16 @@ def test_a_way(way, model, tmp_path):
 def test_the_command(model, tmp_path, capsys):
     out = tmp_path / "edits"
     flags = f"--compare-edits --model {model} --out {out} {FLAGS}"
-    flags += " --ways prompt-one facts --odds 1 3"
+    flags += " --ways prompt-one facts --odds 1 3 --seeds 2"
     assert main(flags.split()) == 0
     found = json.loads((out / "report.json").read_text())
     assert [*found["ways"]] == ["prompt-one", "facts"]
+    assert [
+        len(way["tried"][0]["seeds"]) for way in found["ways"].values()
+    ] == [
+        2,
+        2,
+    ]
     assert "memory of facts" in capsys.readouterr().out
     again = flags.replace("--passes 2", "--passes 3")
     assert main(again.split()) == 2
@@ -156,6 +163,29 @@ def test_the_best_rate_taught_what_it_should():
     assert best_of([tried(1, 0.5, 0.5), tried(0.9, 0.9, 0.3)]) == 1
     assert best_of([tried(0.9, 0.5, 0.5), tried(1, 0.9, 0.3)]) == 1
     assert best_of([tried(0.2, 0.5, 0.5), tried(0.8, 1, 1)]) == 1
+
+
+def test_the_first_seed_tries_all_rates(model, tmp_path):
+    """And the others the one that was the best with it."""
+    recipe = recipe_for(model, tmp_path, ways=("facts",), seeds=3)
+    study = EditsStudy(recipe)
+    first, others = study.jobs()[:2], study.jobs()[2:]
+    assert all(job.needs == tuple(f.result for f in first) for job in others)
+    taught = [{"taught": 1.0}]
+    for number, job in enumerate(study.jobs()):
+        paraphrase = (0.5, 0.25, 0.3, 0.2)[number]
+        found = {
+            "paraphrase": paraphrase,
+            "same": {"near": {"same": 1.0}},
+            "each group then": taught,
+        }
+        job.result.parent.mkdir(exist_ok=True)
+        job.result.write_text(json.dumps(found))
+    way = study.collect()["ways"]["facts"]
+    assert way["best"] == 0
+    best, other = way["tried"]
+    assert [seed["paraphrase"] for seed in best["seeds"]] == [0.5, 0.3, 0.2]
+    assert [seed["paraphrase"] for seed in other["seeds"]] == [0.25]
 
 
 def test_what_must_remain_is_asked_in_words_that_keys_have_not_seen():

@@ -41,6 +41,8 @@ _ASKED = 200
 class EditsStudy(Study):
     """Ways to teach facts to a finished language model, and what they change.
 
+    The first seed tries all learning rates of a way, the others its best one.
+
     - `trials/`: the figures of each way, learning rate and seed.
     """
 
@@ -69,25 +71,45 @@ class EditsStudy(Study):
         open_corpus(self.recipe.text).check()
 
     def jobs(self) -> list[Job]:
-        """Returns a job for each way, learning rate and seed."""
-        return [
+        """Returns a job for each rate with the first seed, and each other seed.
+
+        Each of the others needs those of its way's rates.
+        """
+        first, *others = self.seeds
+        rates = {key: WAYS[key].rates(self.recipe) for key in self.recipe.ways}
+        jobs = [
             self.study_job(
                 f"{WAYS[key].title}{f' ({rate:g})' if rate else ''}, "
-                f"seed {seed}",
-                _name(key, rate, seed),
-                self.trial(_name(key, rate, seed)),
+                f"seed {first}",
+                _name(key, first, rate),
+                self.trial(_name(key, first, rate)),
                 needs=(),
                 cost=1.0,
             )
-            for seed in self.seeds
             for key in self.recipe.ways
-            for rate in WAYS[key].rates(self.recipe)
+            for rate in rates[key]
+        ]
+        return jobs + [
+            self.study_job(
+                f"{WAYS[key].title}, seed {seed}",
+                _name(key, seed),
+                self.trial(_name(key, seed)),
+                needs=tuple(
+                    self.trial(_name(key, first, rate)) for rate in rates[key]
+                ),
+                cost=1.0,
+            )
+            for seed in others
+            for key in self.recipe.ways
         ]
 
     def do(self, job: str) -> None:
         """Does one of the jobs, and writes what it has found."""
         name, seed = job.rsplit("-seed-", 1)
-        key, rate = name.rsplit("-rate-", 1)
+        key, _, rate = name.partition("-rate-")
+        if not rate:
+            tried = self._tried(key)
+            rate = tried[best_of(tried)]["rate"]
         found = try_way(self.recipe, key, float(rate), int(seed))
         path = self.trial(job)
         path.parent.mkdir(exist_ok=True)
@@ -97,30 +119,40 @@ class EditsStudy(Study):
         """Reads the figures of all jobs."""
         ways = {}
         for key in self.recipe.ways:
-            tried = [
-                {
-                    "rate": rate,
-                    "seeds": [
-                        read_json(self.trial(_name(key, rate, seed)), "--out")
-                        for seed in self.seeds
-                    ],
-                }
-                for rate in WAYS[key].rates(self.recipe)
+            tried = self._tried(key)
+            best = best_of(tried)
+            tried[best]["seeds"] += [
+                read_json(self.trial(_name(key, seed)), "--out")
+                for seed in self.seeds[1:]
             ]
             ways[key] = {
                 "title": WAYS[key].title,
                 "tried": tried,
-                "best": best_of(tried),
+                "best": best,
             }
         return {"ways": ways}
+
+    def _tried(self, key: str) -> list[dict]:
+        """The figures of all learning rates of a way, with the first seed."""
+        first = self.seeds[0]
+        return [
+            {
+                "rate": rate,
+                "seeds": [
+                    read_json(self.trial(_name(key, first, rate)), "--out")
+                ],
+            }
+            for rate in WAYS[key].rates(self.recipe)
+        ]
 
     def report(self, findings: dict) -> Report:
         """Returns the report on the findings."""
         return make_report(self.recipe, findings)
 
 
-def _name(key: str, rate: float, seed: int) -> str:
-    return f"{key}-rate-{rate:g}-seed-{seed}"
+def _name(key: str, seed: int, rate: float | None = None) -> str:
+    """A trial's name: that with a way's best rate has none of its own."""
+    return f"{key}{'' if rate is None else f'-rate-{rate:g}'}-seed-{seed}"
 
 
 def try_way(recipe: EditsRecipe, key: str, rate: float, seed: int) -> dict:
