@@ -1,5 +1,6 @@
 """Ways to teach a finished model, compared on a tiny one."""
 
+import dataclasses
 import json
 import re
 
@@ -103,6 +104,7 @@ def test_the_command(model, tmp_path, capsys):
         ("--facts 3 --groups 4", "at most the number of facts, 3"),
         ("--quick --groups 11", "at most the number of facts, 10"),
         ("--facts 5000", "--facts must be at most 4000"),
+        ("--taught-phrasings 6", "--taught-phrasings must be at most 5"),
         ("--relations 11", "--relations must be"),
         ("--text /nowhere.txt", "nowhere.txt"),
     ],
@@ -144,6 +146,10 @@ def test_the_material(tmp_path):
         taught = sum(material.taught.values(), [])
         assert not set(taught) & set(sum(material.asked.values(), []))
     assert make_material(recipe, 0) == material
+    assert {len(texts) for texts in material.taught.values()} == {5}
+    one = make_material(dataclasses.replace(recipe, taught_phrasings=1), 0)
+    assert one.taught == {k: texts[:1] for k, texts in material.taught.items()}
+    assert (one.facts, one.asked) == (material.facts, material.asked)
     # Each name shares a part with a subject then.
     many = make_material(recipe_for("m", tmp_path, facts=1000), 0)
     assert "far" not in many.same and many.same["near"]

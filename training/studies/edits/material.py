@@ -91,7 +91,10 @@ def make_material(recipe: EditsRecipe, seed: int) -> Material:
     }
     return Material(
         groups=_cut(facts, recipe.groups),
-        taught={name: of["taught"] for name, of in relations.items()},
+        taught={
+            name: of["taught"][: recipe.taught_phrasings]
+            for name, of in relations.items()
+        },
         asked=asked,
         # With many subjects, every name shares a part with one.
         same={kind: some for kind, some in same.items() if some},

@@ -34,6 +34,8 @@ WayName = Literal[
 ]
 #: Number of relations of which there are invented facts.
 NUM_RELATIONS = 10
+#: Number of phrasings of each relation that can be taught.
+NUM_PHRASINGS = 5
 
 
 @recipe
@@ -43,11 +45,11 @@ class EditsRecipe(Comparison):
     $ python training/teach.py --compare-edits --model SmolLM2-135M --out edits
     $ python training/teach.py --compare-edits --model M --out quick --quick
 
-    Invented facts about invented people are taught in five phrasings, by each
-    way with several learning rates, until all are known. Then others are asked,
-    and all that must remain as it was: other names, other questions about the
-    same people, what the model knew, and text. If the command is repeated, it
-    skips the jobs that are finished.
+    Invented facts about invented people are taught in several phrasings, by
+    each way with several learning rates, until all are known. Then others are
+    asked, and all that must remain as it was: other names, other questions
+    about the same people, what the model knew, and text. If the command is
+    repeated, it skips the jobs that are finished.
 
     --verbose also shows the messages of TensorFlow.
     """
@@ -76,6 +78,8 @@ class EditsRecipe(Comparison):
     facts_per_subject: Annotated[Count, Field(le=NUM_RELATIONS)] = 1
     # Number of relations that the facts have.
     relations: Annotated[Count, Field(le=NUM_RELATIONS)] = 3
+    # Number of phrasings in which each fact is taught.
+    taught_phrasings: Annotated[Count, Field(le=NUM_PHRASINGS)] = NUM_PHRASINGS
     # Number of groups in which the facts are taught, one after the other.
     groups: Count = 1
     # The other phrasings that are asked: those with which settings were chosen

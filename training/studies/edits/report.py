@@ -85,8 +85,8 @@ def _summary(recipe: EditsRecipe, ways: list[dict]) -> str:
     return (
         f"{recipe.model} was taught {recipe.num_facts:,} invented facts of "
         f"{recipe.relations} relations, {recipe.facts_per_subject} a subject, "
-        f"in five phrasings{_in_groups(recipe.groups)}, until all were known, "
-        f"at most {recipe.passes} passes. It gave "
+        f"in {_phrasings(recipe.taught_phrasings)}{_in_groups(recipe.groups)}, "
+        f"until all were known, at most {recipe.passes} passes. It gave "
         f"{_percent(untaught)} % of the answers before. Known are the facts "
         "that are answered in each taught phrasing; paraphrase is the share of "
         f"others ({recipe.asked}) that are answered, and in a document the "
@@ -107,6 +107,10 @@ def _summary(recipe: EditsRecipe, ways: list[dict]) -> str:
         "pass of the model over the same prompts, timed after it. Teaching "
         f"took {seconds / 3600:.1f} hours in all. Seeds: {recipe.seeds}."
     )
+
+
+def _phrasings(count: int) -> str:
+    return "one phrasing" if count == 1 else f"{count} phrasings"
 
 
 def _in_groups(count: int) -> str:
