@@ -57,8 +57,9 @@ class TrainingCheckpoint(keras.callbacks.Callback):
         keep: int. The number of newest checkpoints to keep. Defaults to `2`:
             if the disk damages one, there is another to resume from.
         state: optional dict or dataclass with anything else to save. It must
-            be serializable as JSON; an object of the same class is restored.
-            Defaults to an empty dict.
+            be serializable as JSON, and is restored in place, as JSON gives it
+            back: keys are strings then, and tuples are lists. Defaults to an
+            empty dict.
 
     Attributes:
         step: int. Steps done, skipped ones included.
@@ -71,6 +72,8 @@ class TrainingCheckpoint(keras.callbacks.Callback):
 
     Raises:
         OSError: the checkpoint could not be written; the last one is intact.
+        ValueError: training begins without `restore`, and `directory` has
+            checkpoints of later steps, which would be deleted.
 
     Example:
 
@@ -115,6 +118,8 @@ class TrainingCheckpoint(keras.callbacks.Callback):
         self.seconds = 0.0
         self._files = CheckpointFiles(self.directory)
         self._checkpoint: tf.train.Checkpoint | None = None
+        self._optimizer: keras.optimizers.Optimizer | None = None
+        self._was_restored = False
         self._saved: int | None = None
         self._done_in_epoch = 0
 
@@ -147,6 +152,7 @@ class TrainingCheckpoint(keras.callbacks.Callback):
         path = self._find_whole()
         if path is None:
             self.step = 0
+            self._was_restored = True
             return 0
         checkpoint = self._checkpoint_of_model()
         self._check_variables(path)
@@ -158,6 +164,7 @@ class TrainingCheckpoint(keras.callbacks.Callback):
                 f"'{model.name}': {_first_line(error)}"
             ) from error
         self._saved = self.step
+        self._was_restored = True
         return self.step
 
     def _check_variables(self, path: str) -> None:
@@ -226,8 +233,9 @@ class TrainingCheckpoint(keras.callbacks.Callback):
         super().set_model(model)
 
     def _checkpoint_of_model(self) -> tf.train.Checkpoint:
-        if self._checkpoint is None:
-            model = self.model
+        model = self.model
+        # `compile` gives the model a new optimizer.
+        if self._checkpoint is None or self._optimizer is not model.optimizer:
             if not model.built:
                 raise ValueError(
                     f"The model '{model.name}' must be built before it is "
@@ -248,7 +256,19 @@ class TrainingCheckpoint(keras.callbacks.Callback):
             )
             # Created on first use; without it TensorFlow would miss it.
             self._checkpoint.save_counter  # noqa: B018
+            self._optimizer = model.optimizer
         return self._checkpoint
+
+    def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
+        later = [step for step in self._files.steps() if step > self.step]
+        if later and not self._was_restored:
+            raise ValueError(
+                "`directory` must have no checkpoints of later steps if "
+                "training begins without `restore`: they would be deleted. "
+                f"Received: '{self.directory}' with one of step {later[0]:,}. "
+                "Call `restore(model)` before `fit` to resume from it, or pass "
+                "another directory."
+            )
 
     def on_train_batch_end(
         self, batch: int, logs: dict[str, Any] | None = None
@@ -318,9 +338,15 @@ class _Progress(tf.train.experimental.PythonState):
 
     def deserialize(self, string_value: str) -> None:
         progress = json.loads(string_value)
-        kind = type(self._owner.state)
         self._owner.step = progress["step"]
-        self._owner.state = kind(**progress["state"])
+        # In place: the caller goes on with the object that was passed.
+        state = self._owner.state
+        if isinstance(state, dict):
+            state.clear()
+            state.update(progress["state"])
+            return
+        for name, value in vars(type(state)(**progress["state"])).items():
+            setattr(state, name, value)
 
 
 def _first_line(error: Exception) -> str:

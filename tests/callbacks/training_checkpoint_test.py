@@ -1,5 +1,7 @@
 """Training that goes on exactly, wherever it stopped."""
 
+import dataclasses
+
 import keras
 import numpy as np
 import pytest
@@ -197,6 +199,51 @@ def test_half_written_files_do_not_matter(model, tmp_path):
 
 def files_in(directory):
     return sorted(path.name for path in directory.iterdir())
+
+
+def test_the_optimizer_of_another_compile_is_saved(model, tmp_path):
+    checkpoint = TrainingCheckpoint(tmp_path)
+    checkpoint.restore(model)
+    x = np.ones((4, 2))
+    for rate in (0.1, 0.5):
+        model.compile(keras.optimizers.Adam(rate), "mse")
+        model.fit(x, x[:, 0], verbose=0, callbacks=[checkpoint])
+    again = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
+    again.compile(keras.optimizers.Adam(0.1), "mse")
+    assert TrainingCheckpoint(tmp_path).restore(again) == 2
+    for old, new in zip(state(model), state(again), strict=True):
+        np.testing.assert_array_equal(old, new)
+
+
+@dataclasses.dataclass
+class Best:
+    loss: float
+
+
+@pytest.mark.parametrize("kind", [dict, Best])
+def test_the_state_is_restored_in_place(kind, model, tmp_path):
+    checkpoint = TrainingCheckpoint(tmp_path, state=kind(loss=1.0))
+    checkpoint.restore(model)
+    x = np.ones((4, 2))
+    model.fit(x, x[:, 0], verbose=0, callbacks=[checkpoint])
+    state = kind(loss=2.0)
+    again = TrainingCheckpoint(tmp_path, state=state)
+    again.restore(model)
+    assert again.state is state and state == kind(loss=1.0)
+
+
+def test_another_runs_checkpoints_are_not_deleted(model, tmp_path):
+    x = np.ones((8, 2))
+    fit = {"x": x, "y": x[:, 0], "batch_size": 2, "verbose": 0}
+    first = TrainingCheckpoint(tmp_path)
+    model.fit(**fit, epochs=2, callbacks=[first])
+    before = sorted(tmp_path.iterdir())
+    with pytest.raises(ValueError, match="without `restore`.*of step 8"):
+        model.fit(**fit, callbacks=[TrainingCheckpoint(tmp_path)])
+    assert sorted(tmp_path.iterdir()) == before
+    # It goes on by itself.
+    model.fit(**fit, callbacks=[first])
+    assert first.step == 12
 
 
 def test_paused(model, tmp_path):
