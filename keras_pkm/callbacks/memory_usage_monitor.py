@@ -41,7 +41,8 @@ class MemoryUsageMonitor(keras.callbacks.Callback):
     last one; no old checkpoints are needed to find out. To resume training in
     another process, pass `counts_dir`, which keeps the measurements. If
     training resumes at an earlier step, measurements of later steps are
-    ignored, and replaced as training reaches them.
+    ignored, and replaced as training reaches them. With another model, or one
+    that is compiled again, the staleness begins anew.
 
     Args:
         data: the held-out data, as for `evaluate`: arrays, a tuple `(x, y)` or
@@ -147,10 +148,12 @@ class MemoryUsageMonitor(keras.callbacks.Callback):
                 "`MemoryUsageMonitor` needs a model with memories. Received: "
                 f"`{self.model.name}`, which has none."
             )
-        probe = self._probe_of_model()
+        before, probe = self._probe, self._probe_of_model()
         self._done = self._iterations()
-        if not self.staleness:
+        # Another model, or one that was compiled anew, begins from step 0.
+        if probe is not before or self._done < (self._step or 0):
             self._begin_staleness(probe)
+        self._step = None
         if self.tensorboard_dir and self._writer is None:
             self._summary = importlib.import_module("tensorflow").summary
             self._writer = self._summary.create_file_writer(

@@ -22,6 +22,26 @@ from tests.probing.forms import classifier
 from tests.slow_tier import eager_and_graph
 
 
+def test_one_monitor_watches_several_trainings():
+    """Each is measured by its own model, from its own step 0."""
+    x, y = fresh_rng().normal(size=(2, 32, 8)).astype("float32")
+    monitor = MemoryUsageMonitor((x, y), batch_size=32)
+    models = []
+    for seed, again in ((0, False), (1, False), (1, True)):
+        if not again:
+            keras.utils.set_random_seed(seed)
+            memory = ProductKeyMemory(8, top_k=2, key_dim=4)
+            models.append(keras.Sequential([keras.Input((8,)), memory]))
+        models[-1].compile(PKMAdam(0.1, 0.1), loss="mse")
+        history = models[-1].fit(
+            x, y, epochs=2 - again, callbacks=[monitor], verbose=0
+        ).history
+        expected = MemoryProbe(models[-1]).measure((x, y), batch_size=32)
+        assert history["memory_1_kl_w"][-1] == expected[1]["kl_w"]
+        # Nothing is stale at the first measurement.
+        assert history["memory_1_stale"][0] == 0
+
+
 @pytest.fixture
 def held_out():
     batch = masked_batch(fresh_rng(), batch=8)
