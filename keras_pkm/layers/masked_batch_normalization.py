@@ -6,10 +6,12 @@ import keras
 from keras import ops
 
 from keras_pkm.layers.observing import normalizations
+from keras_pkm.ops.arguments import check_mask
 from keras_pkm.ops.arguments import finite
 from keras_pkm.ops.arguments import fraction
 from keras_pkm.ops.backend import backend
 from keras_pkm.ops.tensors import Tensor
+from keras_pkm.ops.tensors import keras_mask
 
 
 @keras.saving.register_keras_serializable("keras_pkm")
@@ -67,7 +69,8 @@ class MaskedBatchNormalization(keras.layers.BatchNormalization):
         super().__init__(
             momentum=fraction("momentum", momentum),
             epsilon=finite("epsilon", epsilon, least=0),
-            **kwargs,
+            # Half precision would round the inputs before they are normalized.
+            **{"autocast": False, **kwargs},
         )
 
     def call(
@@ -76,6 +79,9 @@ class MaskedBatchNormalization(keras.layers.BatchNormalization):
         training: bool | None = None,
         mask: Tensor | None = None,
     ) -> Tensor:
+        if mask is None:
+            mask = keras_mask(inputs)
+        check_mask(inputs, mask)
         inputs = ops.cast(inputs, "float32")
         normalizations.report(self, inputs, mask)
         if training and self.trainable:
@@ -107,36 +113,29 @@ class MaskedBatchNormalization(keras.layers.BatchNormalization):
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Mean and variance of each channel, and the number of tokens.
 
-        One pass over the inputs and one all-reduce suffice. The sums are taken
-        around the moving mean: E[x²] - E[x]² would lose all precision for
-        channels far from zero.
+        The sums are taken around a first mean: E[x²] - E[x]² would lose all
+        precision for channels far from zero.
         """
-        # A copy: a compiled backward pass must not look for the old value in
-        # the variable, which has changed by then.
-        shift = ops.stop_gradient(
-            ops.copy(ops.cast(self.moving_mean, "float32"))
-        )
-        shifted = inputs - shift
         if mask is None:
             mask = ops.ones(ops.shape(inputs)[:-1], "bool")
-        # Not a product with the mask: padding may contain NaN.
-        shifted = ops.where(mask[..., None], shifted, 0.0)
+        mask = ops.cast(mask, "bool")
         axes = list(range(len(inputs.shape) - 1))
+        # Not a product with the mask: padding may contain NaN.
+        known = ops.where(mask[..., None], ops.stop_gradient(inputs), 0.0)
+        tokens = ops.sum(ops.cast(mask, "float32"))[None]
         sums = backend.sum_over_replicas(
-            ops.concatenate(
-                [
-                    ops.sum(shifted, axes),
-                    ops.sum(ops.square(shifted), axes),
-                    ops.sum(ops.cast(mask, "float32"))[None],
-                ]
-            )
+            ops.concatenate([ops.sum(known, axes), tokens])
         )
-        channels = inputs.shape[-1]
-        first, second, count = ops.split(sums, [channels, 2 * channels])
+        shift, count = ops.split(sums, [inputs.shape[-1]])
         tokens = ops.maximum(count, 1.0)
-        mean = first / tokens
-        variance = ops.maximum(second / tokens - ops.square(mean), 0.0)
-        return mean + shift, variance, count
+        shift = shift / tokens
+        shifted = ops.where(mask[..., None], inputs - shift, 0.0)
+        sums = backend.sum_over_replicas(
+            ops.stack([ops.sum(shifted, axes), ops.sum(shifted**2, axes)])
+        )
+        first, second = sums[0] / tokens, sums[1] / tokens
+        variance = ops.maximum(second - ops.square(first), 0.0)
+        return first + shift, variance, count
 
     def _update_moving_statistics(
         self, mean: Tensor, variance: Tensor, count: Tensor

@@ -10,6 +10,7 @@ from keras_pkm.layers.observing import memory_reads
 from keras_pkm.layers.token_ids import current_token_ids
 from keras_pkm.layers.token_ids import last_ids
 from keras_pkm.layers.value_table import ValueTable
+from keras_pkm.ops.arguments import check_mask
 from keras_pkm.ops.arguments import fraction
 from keras_pkm.ops.arguments import positive_int
 from keras_pkm.ops.arguments import positive_int_or_none
@@ -18,6 +19,7 @@ from keras_pkm.ops.implementation import check_implementation
 from keras_pkm.ops.implementation import choose_implementation
 from keras_pkm.ops.tensors import MemoryAccess
 from keras_pkm.ops.tensors import Tensor
+from keras_pkm.ops.tensors import keras_mask
 
 
 class Memory(keras.layers.Layer):
@@ -222,6 +224,9 @@ class Memory(keras.layers.Layer):
         self.value_dropout_layer = keras.layers.Dropout(
             self.value_dropout, dtype=self.dtype_policy, name="value_dropout"
         )
+        if not self.trainable:
+            # Keras tells it only to the parts that are there already.
+            self.trainable = False
 
     def value_width(self, dim: int) -> int:
         """Returns the width of the values.
@@ -296,9 +301,13 @@ class Memory(keras.layers.Layer):
         return_memory_access: bool = False,
         token_ids: Tensor | None = None,
     ) -> Tensor | tuple[Tensor, MemoryAccess]:
-        context = self._contexts(inputs, token_ids)
+        if mask is None:
+            mask = keras_mask(inputs)
         leading = ops.shape(inputs)[:-1]
-        mask = _flatten_mask(inputs, mask)
+        check_mask(inputs, mask)
+        context = self._contexts(inputs, token_ids, mask)
+        if mask is not None:
+            mask = ops.reshape(ops.cast(mask, "bool"), (-1,))
         tokens = ops.reshape(inputs, (-1, inputs.shape[-1]))
         if mask is not None:
             # Padding may contain anything, including NaN.
@@ -327,14 +336,14 @@ class Memory(keras.layers.Layer):
         )
 
     def _contexts(
-        self, inputs: Tensor, token_ids: Tensor | None
+        self, inputs: Tensor, token_ids: Tensor | None, mask: Tensor | None
     ) -> tuple[Tensor, ...]:
         """What `address` takes besides: the last ids of each token, if any."""
         if not self.context_size:
             return ()
         if token_ids is None:
             token_ids = current_token_ids(self.name)
-        contexts = last_ids(inputs, token_ids, self.context_size)
+        contexts = last_ids(inputs, token_ids, self.context_size, mask)
         return (ops.reshape(contexts, (-1, self.context_size)),)
 
     def compute_output_shape(
@@ -425,28 +434,3 @@ class Memory(keras.layers.Layer):
             "values_constraint": serialize(self.values_constraint),
             "implementation": self.implementation,
         }
-
-
-def _flatten_mask(inputs: Tensor, mask: Tensor | None) -> Tensor | None:
-    """Returns a padding mask as booleans of shape `(tokens,)`.
-
-    Args:
-        inputs: `(..., dim)`.
-        mask: `(...)`, true or 1 for tokens, false or 0 for padding; or None.
-
-    Raises:
-        ValueError: the shapes do not fit.
-    """
-    if mask is None:
-        return None
-    expected = tuple(inputs.shape[:-1])
-    received = tuple(mask.shape)
-    if len(received) != len(expected) or any(
-        None not in sizes and sizes[0] != sizes[1]
-        for sizes in zip(received, expected)
-    ):
-        raise ValueError(
-            "`mask` must have the shape of `inputs` without the last "
-            f"dimension, {expected}. Received: mask of shape {received}."
-        )
-    return ops.reshape(ops.cast(mask, "bool"), (-1,))

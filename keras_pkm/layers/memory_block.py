@@ -16,7 +16,7 @@ from keras_pkm.ops.tensors import Tensor
 
 # What a block is asked besides its own arguments.
 _OWN = {"training": None, "return_memory_access": False, "token_ids": None}
-_PADDING_MASKS = ("padding_mask", "decoder_padding_mask")
+_PADDING_MASKS = ("padding_mask", "decoder_padding_mask", "attention_mask")
 
 
 @keras.saving.register_keras_serializable("keras_pkm")
@@ -49,9 +49,9 @@ class MemoryBlock(keras.layers.Layer):
             is the block's if none is given.
 
     Call arguments:
-        *args, **kwargs: those of the block. Of an argument `padding_mask` or
-            `decoder_padding_mask` the memory makes use, too: padding reads
-            nothing.
+        *args, **kwargs: those of the block. Of an argument `padding_mask`,
+            `decoder_padding_mask`, or `attention_mask` of shape
+            `(batch, length)` the memory makes use, too: padding reads nothing.
         training: bool. Whether dropout and batch norms act as in training.
         return_memory_access: bool. Whether to return a tuple of what the block
             returns and the memory access `(slots, weights)`, see
@@ -174,8 +174,9 @@ class MemoryBlock(keras.layers.Layer):
         given = signature.bind(*args, **kwargs).arguments
         for name in _PADDING_MASKS:
             mask = given.get(name)
-            # With a cache, a mask may cover tokens that are not in the inputs.
-            if mask is not None and tuple(mask.shape) == tuple(y.shape[:-1]):
+            # With a cache, a mask may cover tokens that are not in the inputs;
+            # an attention mask may have a row for each of them.
+            if mask is not None and _may_be_of(y, mask):
                 return mask
         return None
 
@@ -208,6 +209,14 @@ class MemoryBlock(keras.layers.Layer):
     def from_config(cls, config: dict[str, Any]) -> "MemoryBlock":
         block = keras.saving.deserialize_keras_object(config["block"])
         return cls(**{**config, "block": block})
+
+
+def _may_be_of(y: Tensor, mask: Tensor) -> bool:
+    """Whether a mask has the shape of a block's outputs, without the width."""
+    sizes = tuple(mask.shape), tuple(y.shape[:-1])
+    return len(sizes[0]) == len(sizes[1]) and all(
+        None in pair or pair[0] == pair[1] for pair in zip(*sizes)
+    )
 
 
 def _with_arguments_of(

@@ -13,6 +13,7 @@ from keras_pkm.ops.arguments import finite
 from keras_pkm.ops.arguments import fraction
 from keras_pkm.ops.arguments import positive_int
 from keras_pkm.ops.tensors import Tensor
+from keras_pkm.ops.tensors import keras_mask
 
 #: (α, β) of x' = LN(x + α·FFN(x) + β·PKM(x)).
 BLOCKS = {"ffn": (1, 0), "pkm": (0, 1), "resm": (1, 1)}
@@ -199,7 +200,7 @@ class PKMTransformerEncoder(keras_hub.layers.TransformerEncoder):
     ) -> Tensor | tuple[Any, ...]:
         self._check_access_request(return_memory_access)
         if padding_mask is None:
-            padding_mask = mask
+            padding_mask = keras_mask(inputs) if mask is None else mask
         x, attention_scores = self._attend(
             inputs,
             _merge_masks(padding_mask, attention_mask),

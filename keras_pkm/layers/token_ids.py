@@ -52,7 +52,9 @@ def current_token_ids(name: str) -> Tensor:
     return token_ids
 
 
-def last_ids(inputs: Tensor, token_ids: Tensor, size: int) -> Tensor:
+def last_ids(
+    inputs: Tensor, token_ids: Tensor, size: int, mask: Tensor | None = None
+) -> Tensor:
     """Returns the ids of each token and of those before it.
 
     Args:
@@ -60,10 +62,12 @@ def last_ids(inputs: Tensor, token_ids: Tensor, size: int) -> Tensor:
         token_ids: int tensor of shape `(batch, length)`, or longer: the last
             ids are those of `inputs`.
         size: int. How many ids to return for each token.
+        mask: optional bool or int tensor of shape `(batch, length)`, false or 0
+            at padding, which is no part of an n-gram.
 
     Returns:
         An int32 tensor of shape `(batch, length, size)`, in the order of the
-        text. It is -1 before the first of the ids.
+        text. It is -1 before the first of the ids, and at padding.
     """
     if len(inputs.shape) != 3 or len(token_ids.shape) != 2:
         raise ValueError(
@@ -79,8 +83,13 @@ def last_ids(inputs: Tensor, token_ids: Tensor, size: int) -> Tensor:
             "`token_ids` must have an id for each token of `inputs`. Received: "
             f"{known[1]} ids for {known[0]} tokens."
         )
+    token_ids = ops.cast(token_ids, "int32")
+    if mask is not None:
+        before = ops.shape(token_ids)[1] - length
+        of_tokens = ops.where(ops.cast(mask, "bool"), token_ids[:, before:], -1)
+        token_ids = ops.concatenate([token_ids[:, :before], of_tokens], axis=1)
     padded = ops.pad(
-        ops.cast(token_ids, "int32"),
+        token_ids,
         [[0, 0], [size - 1, 0]],
         constant_values=-1,
     )

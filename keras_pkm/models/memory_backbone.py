@@ -111,10 +111,20 @@ class MemoryBackbone(keras_hub.models.Backbone):
         blocks = _blocks(backbone)
         memory_layers = check_memory_layers(memory_layers, len(blocks))
         one_of("memory_block", memory_block, MEMORY_BLOCKS)
+        # What was set when the same backbone got a memory before.
+        before = getattr(backbone, "_set_by_memory_backbone", (None, None))
+        if feedforward_activation is None:
+            feedforward_activation = before[0]
+        if normalization_epsilon is None:
+            normalization_epsilon = before[1]
         if feedforward_activation is not None:
             set_activation(backbone, feedforward_activation)
         if normalization_epsilon is not None:
             normalization_epsilon = set_epsilon(backbone, normalization_epsilon)
+        backbone._set_by_memory_backbone = (
+            feedforward_activation,
+            normalization_epsilon,
+        )
 
         numbers = () if memory_block == "ffn" else memory_layers
         table = None

@@ -57,8 +57,9 @@ def copy_matching_weights(
         A `keras_pkm.models.WarmStartReport`.
 
     Raises:
-        ValueError: two weights of the same path differ in shape. Nothing is
-            copied then.
+        ValueError: two weights of the same path differ in shape, or a layer
+            is quantized or has low-rank additions (LoRA), whose kernel is not
+            what it computes with. Nothing is copied then.
 
     Example:
 
@@ -80,6 +81,8 @@ def copy_matching_weights(
     >>> report.left_over[0]
     'feedforward_intermediate_dense/kernel'
     """
+    for model in (source, target):
+        _check_plain(model)
     old = _weights_by_path(source)
     new = _weights_by_path(target)
     if skip is not None:
@@ -100,6 +103,22 @@ def copy_matching_weights(
         new=tuple(path for path in new if path not in old),
         left_over=tuple(path for path in old if path not in new),
     )
+
+
+def _check_plain(model: keras.layers.Layer) -> None:
+    """Checks that kernels are what layers compute with."""
+    for layer in model._flatten_layers():
+        what = None
+        if getattr(layer, "lora_enabled", False):
+            what = "low-rank additions, which its kernel does not have"
+        elif getattr(layer, "quantization_mode", None):
+            what = f"weights that are quantized ({layer.quantization_mode})"
+        if what:
+            raise ValueError(
+                "`source` and `target` must have plain weights. Received: "
+                f"'{model.name}', whose layer '{layer.name}' has {what}. Copy "
+                "weights before `quantize` and `enable_lora`."
+            )
 
 
 def _weights_by_path(model: keras.layers.Layer) -> dict[str, keras.Variable]:

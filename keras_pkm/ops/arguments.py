@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from keras_pkm.ops.tensors import Tensor
+
 
 def plain(value: Any) -> Any:
     """Returns a number of numpy as one of Python, anything else as it is."""
@@ -124,3 +126,19 @@ def one_of(name: str, value: Any, options: tuple[str, ...]) -> str:
             f"`{name}` must be {listed}. Received: {name}={value!r}."
         )
     return str(value)
+
+
+def check_mask(inputs: Tensor, mask: Tensor | None) -> None:
+    """Checks that a mask has the shape of the inputs without the last."""
+    if mask is None:
+        return
+    expected = tuple(inputs.shape[:-1])
+    received = tuple(mask.shape)
+    if len(received) != len(expected) or any(
+        None not in sizes and sizes[0] != sizes[1]
+        for sizes in zip(received, expected)
+    ):
+        raise ValueError(
+            "`mask` must have the shape of `inputs` without the last "
+            f"dimension, {expected}. Received: mask of shape {received}."
+        )

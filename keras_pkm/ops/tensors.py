@@ -9,3 +9,12 @@ Tensor: TypeAlias = Any
 Gradient: TypeAlias = Any
 #: The slots and the weights of a read.
 MemoryAccess: TypeAlias = tuple[Tensor, Tensor]
+
+
+def keras_mask(inputs: Tensor) -> Tensor | None:
+    """Returns the mask that a layer such as `Embedding` gave to its outputs.
+
+    Keras passes it to a layer's argument `mask`, but only where the layer is
+    called with a single tensor.
+    """
+    return getattr(inputs, "_keras_mask", None)

@@ -33,9 +33,11 @@ def test_one_monitor_watches_several_trainings():
             memory = ProductKeyMemory(8, top_k=2, key_dim=4)
             models.append(keras.Sequential([keras.Input((8,)), memory]))
         models[-1].compile(PKMAdam(0.1, 0.1), loss="mse")
-        history = models[-1].fit(
-            x, y, epochs=2 - again, callbacks=[monitor], verbose=0
-        ).history
+        history = (
+            models[-1]
+            .fit(x, y, epochs=2 - again, callbacks=[monitor], verbose=0)
+            .history
+        )
         expected = MemoryProbe(models[-1]).measure((x, y), batch_size=32)
         assert history["memory_1_kl_w"][-1] == expected[1]["kl_w"]
         # Nothing is stale at the first measurement.

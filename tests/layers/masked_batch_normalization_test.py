@@ -28,13 +28,38 @@ def test_moments_are_exact_far_from_zero():
     inputs = fresh_rng().normal(5000, 1e-1, (500, 3))
     layer = MaskedBatchNormalization()
     layer.build(inputs.shape)
-    layer.moving_mean.assign([5000.0] * 3)
     mean, variance, _ = layer._masked_moments(
         tf.constant(inputs, "float32"), None
     )
     rounded = inputs.astype("float32").astype("float64")
     assert_close(mean, rounded.mean(0), 1e-6)
     assert_close(variance, rounded.var(0), 1e-4)
+    # In the first steps, too.
+    outputs = layer(tf.constant(inputs, "float32"), training=True)
+    np.testing.assert_allclose(np.std(outputs, 0), 1, rtol=1e-2)
+
+
+@pytest.mark.parametrize("policy", ["mixed_float16", "mixed_bfloat16"])
+def test_inputs_are_not_rounded(policy):
+    inputs = np.array([[1000.0], [1001.0], [1002.0], [70000.0]], "float32")
+    mask = np.array([True, True, True, False])
+    layer = MaskedBatchNormalization(dtype=policy)
+    outputs = layer(inputs, training=True, mask=mask)
+    expected = np.array([-1, 0, 1]) * 1.5**0.5
+    np.testing.assert_allclose(outputs[:3, 0], expected, atol=1e-3)
+    clone = MaskedBatchNormalization.from_config(layer.get_config())
+    assert clone(inputs, training=True).dtype == "float32"
+
+
+def test_masks():
+    inputs = fresh_rng().normal(size=(2, 5, 3)).astype("float32")
+    layer = MaskedBatchNormalization()
+    with pytest.raises(ValueError, match=r"shape of `inputs`.*\(2, 1\)"):
+        layer(inputs, training=True, mask=np.ones((2, 1), "bool"))
+    with_mask = tf.constant(inputs)
+    with_mask._keras_mask = tf.constant([[True] * 4 + [False]] * 2)
+    outputs = layer(with_mask, training=True)
+    np.testing.assert_allclose(np.mean(outputs[:, :4], (0, 1)), 0, atol=1e-5)
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, None])
