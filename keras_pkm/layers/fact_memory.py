@@ -12,6 +12,7 @@ from keras import ops
 from keras_pkm.layers.memory import Memory
 from keras_pkm.layers.ngram_memory import check_orders
 from keras_pkm.layers.token_ids import current_token_ids
+from keras_pkm.layers.token_ids import known_ids
 from keras_pkm.layers.token_ids import last_ids
 from keras_pkm.layers.value_table import ValueTable
 from keras_pkm.layers.word_edges import BEGINS
@@ -153,13 +154,12 @@ class FactMemory(Memory):
         return super().make_table(dim, name, tags=True, **options)
 
     def _contexts(
-        self, inputs: Tensor, token_ids: Tensor | None
+        self, inputs: Tensor, token_ids: Tensor | None, mask: Tensor | None
     ) -> tuple[Tensor, ...]:
         """The first slot and the owner of what each token may read."""
         if token_ids is None:
             token_ids = current_token_ids(self.name)
-        last_ids(inputs, token_ids, 1)  # checks the shapes
-        found = self._subjects(token_ids)
+        found = self._subjects(known_ids(inputs, token_ids, mask))
         length = ops.shape(inputs)[1]
         return tuple(
             ops.reshape(each[:, ops.shape(each)[1] - length :], (-1,))

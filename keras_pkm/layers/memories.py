@@ -14,7 +14,8 @@ def memories(model: keras.layers.Layer) -> dict[int, Memory]:
 
     Returns:
         A dict. A memory in a Transformer block of the model, or of its
-        `backbone`, has the number of the block, counted from 1. All others
+        `backbone`, has the number of the block, counted from 1; of the first,
+        if several blocks share it. All others
         follow in the order of the model's layers. In a model without such
         blocks the memories themselves are counted from 1.
 
@@ -36,7 +37,9 @@ def memories(model: keras.layers.Layer) -> dict[int, Memory]:
     for number, block in enumerate(blocks, 1):
         if isinstance(block, keras.layers.Layer):
             for memory in _memories_below(block)[:1]:
-                found[number] = memory
+                # One that several blocks share has the number of the first.
+                if memory not in found.values():
+                    found[number] = memory
     known = {id(memory) for memory in found.values()}
     others = [each for each in _memories_below(model) if id(each) not in known]
     first = len(blocks) + 1 if found else 1

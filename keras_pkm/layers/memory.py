@@ -8,6 +8,7 @@ from keras import ops
 
 from keras_pkm.layers.observing import memory_reads
 from keras_pkm.layers.token_ids import current_token_ids
+from keras_pkm.layers.token_ids import known_ids
 from keras_pkm.layers.token_ids import last_ids
 from keras_pkm.layers.value_table import ValueTable
 from keras_pkm.ops.arguments import check_mask
@@ -225,8 +226,9 @@ class Memory(keras.layers.Layer):
             self.value_dropout, dtype=self.dtype_policy, name="value_dropout"
         )
         if not self.trainable:
-            # Keras tells it only to the parts that are there already.
-            self.trainable = False
+            # Keras has told it only to the parts that were there already.
+            for part in self._flatten_layers(include_self=False):
+                part.trainable = False
 
     def value_width(self, dim: int) -> int:
         """Returns the width of the values.
@@ -343,7 +345,8 @@ class Memory(keras.layers.Layer):
             return ()
         if token_ids is None:
             token_ids = current_token_ids(self.name)
-        contexts = last_ids(inputs, token_ids, self.context_size, mask)
+        token_ids = known_ids(inputs, token_ids, mask)
+        contexts = last_ids(inputs, token_ids, self.context_size)
         return (ops.reshape(contexts, (-1, self.context_size)),)
 
     def compute_output_shape(

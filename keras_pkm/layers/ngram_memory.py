@@ -321,7 +321,8 @@ class NGramMemory(Memory):
         return ids[start:stop].astype("int32"), orders
 
     def addressing(self) -> dict[str, Any]:
-        names = ("num_heads", "orders", "hash_seed")
+        # Without tags as in earlier versions, which patches name.
+        names = ("num_heads", "orders", "hash_seed", *["tags"] * self.tags)
         return {name: getattr(self, name) for name in names}
 
     def get_config(self) -> dict[str, Any]:

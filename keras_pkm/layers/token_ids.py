@@ -52,9 +52,26 @@ def current_token_ids(name: str) -> Tensor:
     return token_ids
 
 
-def last_ids(
-    inputs: Tensor, token_ids: Tensor, size: int, mask: Tensor | None = None
-) -> Tensor:
+def known_ids(inputs: Tensor, token_ids: Tensor, mask: Tensor | None) -> Tensor:
+    """Returns the ids as int32, with -1 at padding: it is in no n-gram.
+
+    Args:
+        inputs: tensor of shape `(batch, length, dim)`.
+        token_ids: int tensor of shape `(batch, length)`, or longer: the last
+            ids are those of `inputs`.
+        mask: optional bool or int tensor of shape `(batch, length)`, false or
+            0 at padding.
+    """
+    _check_ids(inputs, token_ids)
+    token_ids = ops.cast(token_ids, "int32")
+    if mask is None:
+        return token_ids
+    before = ops.shape(token_ids)[1] - ops.shape(inputs)[1]
+    of_tokens = ops.where(ops.cast(mask, "bool"), token_ids[:, before:], -1)
+    return ops.concatenate([token_ids[:, :before], of_tokens], axis=1)
+
+
+def last_ids(inputs: Tensor, token_ids: Tensor, size: int) -> Tensor:
     """Returns the ids of each token and of those before it.
 
     Args:
@@ -62,34 +79,15 @@ def last_ids(
         token_ids: int tensor of shape `(batch, length)`, or longer: the last
             ids are those of `inputs`.
         size: int. How many ids to return for each token.
-        mask: optional bool or int tensor of shape `(batch, length)`, false or 0
-            at padding, which is no part of an n-gram.
 
     Returns:
         An int32 tensor of shape `(batch, length, size)`, in the order of the
-        text. It is -1 before the first of the ids, and at padding.
+        text. It is -1 before the first of the ids.
     """
-    if len(inputs.shape) != 3 or len(token_ids.shape) != 2:
-        raise ValueError(
-            "`inputs` must be of shape (batch, length, dim) and `token_ids` of "
-            "shape (batch, length). Received: inputs of shape "
-            f"{tuple(inputs.shape)}, token_ids of shape "
-            f"{tuple(token_ids.shape)}."
-        )
+    _check_ids(inputs, token_ids)
     length = ops.shape(inputs)[1]
-    known = inputs.shape[1], token_ids.shape[1]
-    if None not in known and known[1] < known[0]:
-        raise ValueError(
-            "`token_ids` must have an id for each token of `inputs`. Received: "
-            f"{known[1]} ids for {known[0]} tokens."
-        )
-    token_ids = ops.cast(token_ids, "int32")
-    if mask is not None:
-        before = ops.shape(token_ids)[1] - length
-        of_tokens = ops.where(ops.cast(mask, "bool"), token_ids[:, before:], -1)
-        token_ids = ops.concatenate([token_ids[:, :before], of_tokens], axis=1)
     padded = ops.pad(
-        token_ids,
+        ops.cast(token_ids, "int32"),
         [[0, 0], [size - 1, 0]],
         constant_values=-1,
     )
@@ -101,3 +99,19 @@ def last_ids(
         ],
         axis=-1,
     )
+
+
+def _check_ids(inputs: Tensor, token_ids: Tensor) -> None:
+    if len(inputs.shape) != 3 or len(token_ids.shape) != 2:
+        raise ValueError(
+            "`inputs` must be of shape (batch, length, dim) and `token_ids` of "
+            "shape (batch, length). Received: inputs of shape "
+            f"{tuple(inputs.shape)}, token_ids of shape "
+            f"{tuple(token_ids.shape)}."
+        )
+    known = inputs.shape[1], token_ids.shape[1]
+    if None not in known and known[1] < known[0]:
+        raise ValueError(
+            "`token_ids` must have an id for each token of `inputs`. Received: "
+            f"{known[1]} ids for {known[0]} tokens."
+        )

@@ -102,7 +102,9 @@ class MemoryUsage(keras.metrics.Metric):
 
         self._reads.add(read, per_read)
         self._weights.add(
-            read, ops.reshape(shares, (-1,)) * ops.cast(per_read, WIDEST_FLOAT)
+            read,
+            # Not a product: padding may contain NaN.
+            ops.where(per_read > 0, ops.reshape(shares, (-1,)), 0.0),
         )
         self._top1.add(top1_slots(read, shares), ops.reshape(of_heads, (-1,)))
         flat = (-1, heads * top_k)

@@ -41,12 +41,13 @@ def add_memory(
             counted from 1. With an empty tuple the model stays plain, in a
             class that trains as the others do.
         memory: optional. A `keras_pkm.layers.Memory`, of which each block gets
-            a copy with weights of its own; the config of one; or a dict of
-            arguments of `keras_pkm.layers.ProductKeyMemory`, of which none is
-            needed. With `"serial"`, queries are normalized by `"layer"` if a
-            dict does not say otherwise; a memory keeps its own normalization,
-            which is `"batch"` by default and must not train causal models:
-            statistics of a batch tell them of later tokens. Values are zero at
+            a copy with weights of its own, and with the dtype policy of the
+            block; the config of one; or a dict of arguments of
+            `keras_pkm.layers.ProductKeyMemory`, of which none is needed. With
+            `"serial"`, queries are normalized by `"layer"` if a dict does not
+            say otherwise; a memory keeps its own normalization, which is
+            `"batch"` by default and must not train causal models: statistics
+            of a batch tell them of later tokens. Values are zero at
             first unless a `values_initializer` is given, but for `"pkm"`. For
             training from scratch, `keras.initializers.VarianceScaling(
             mode="fan_out", distribution="untruncated_normal")` gives the
@@ -142,6 +143,9 @@ def _around(
         )
     for new, old in zip(_head(task), _head(plain), strict=True):
         new.assign(old)
+    if isinstance(plain, keras_hub.models.CausalLM):
+        # `compile` chose how it generates.
+        task.sampler = plain.sampler
     return task
 
 

@@ -45,6 +45,8 @@ class WholeLlama3Tokenizer(keras_hub.tokenizers.Llama3Tokenizer):
                 for name in tokenizer._special_token_attrs
                 if name.startswith("special_token_")
             ],
+            sequence_length=tokenizer.sequence_length,
+            add_prefix_space=tokenizer.add_prefix_space,
             dtype=tokenizer.dtype,
         )
 

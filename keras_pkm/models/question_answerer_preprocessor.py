@@ -12,8 +12,9 @@ class QuestionAnswererPreprocessor(keras_hub.models.Preprocessor):
     """Base of the preprocessors of `keras_pkm.models.QuestionAnswerer`.
 
     An input is `[CLS] question [SEP] paragraph [SEP]`, with the special tokens
-    of the model. If it is too long, the end of the paragraph is cut off, never
-    the question: split a long paragraph into parts.
+    of the model. If it is too long, the end of the paragraph is cut off: split
+    a long paragraph into parts. The question is only cut if it is too long by
+    itself.
 
     Use a subclass, such as
     `keras_pkm.models.BertQuestionAnswererPreprocessor`. They all work for
@@ -50,9 +51,20 @@ class QuestionAnswererPreprocessor(keras_hub.models.Preprocessor):
     ):
         super().__init__(**kwargs)
         self.tokenizer = tokenizer
-        self.sequence_length = positive_int("sequence_length", sequence_length)
         # A `MultiSegmentPacker`, once the layer is built.
         self.packer: Any = None
+        self.sequence_length = sequence_length
+
+    @property
+    def sequence_length(self) -> int:
+        """The number of tokens of an input."""
+        return self._sequence_length
+
+    @sequence_length.setter
+    def sequence_length(self, length: int) -> None:
+        self._sequence_length = positive_int("sequence_length", length)
+        if self.packer is not None:
+            self.packer.sequence_length = self._sequence_length
 
     def build(self, input_shape: Any) -> None:
         # A preset's tokenizer has no vocabulary before this.

@@ -5,6 +5,8 @@ import re
 
 import keras
 
+from keras_pkm.layers.memories import memories
+
 
 @dataclasses.dataclass(frozen=True)
 class WarmStartReport:
@@ -59,7 +61,8 @@ def copy_matching_weights(
     Raises:
         ValueError: two weights of the same path differ in shape, or a layer
             is quantized or has low-rank additions (LoRA), whose kernel is not
-            what it computes with. Nothing is copied then.
+            what it computes with, or two memories find their slots in other
+            ways. Nothing is copied then.
 
     Example:
 
@@ -87,6 +90,7 @@ def copy_matching_weights(
     new = _weights_by_path(target)
     if skip is not None:
         old = {k: v for k, v in old.items() if not re.search(skip, k)}
+    _check_addresses(source, target)
     common = [path for path in new if path in old]
     for path in common:
         if old[path].shape != new[path].shape:
@@ -118,6 +122,26 @@ def _check_plain(model: keras.layers.Layer) -> None:
                 "`source` and `target` must have plain weights. Received: "
                 f"'{model.name}', whose layer '{layer.name}' has {what}. Copy "
                 "weights before `quantize` and `enable_lora`."
+            )
+
+
+def _check_addresses(
+    source: keras.layers.Layer, target: keras.layers.Layer
+) -> None:
+    """Checks that tokens find the same slots in memories of the same path."""
+    old, new = (
+        {
+            memory.table.values.path.removeprefix(f"{model.name}/"): memory
+            for memory in memories(model).values()
+        }
+        for model in (source, target)
+    )
+    for path in old.keys() & new.keys():
+        ours, theirs = old[path].addressing(), new[path].addressing()
+        if ours != theirs:
+            raise ValueError(
+                "Memories of `source` and `target` must have the same "
+                f"addresses. Received: {ours} and {theirs} at `{path}`."
             )
 
 

@@ -62,6 +62,13 @@ def product_key_search(
     - [Lample et al., 2019](https://arxiv.org/abs/1907.05242), section 3.2.
     """
     top_k = positive_int("top_k", top_k)
+    num_heads, _, _, half = sub_keys.shape
+    if tuple(queries.shape[1:]) != (num_heads, 2 * half):
+        raise ValueError(
+            "`queries` must be of shape (tokens, num_heads, key_dim), with the "
+            f"{num_heads} heads and the `key_dim` of `sub_keys`, {2 * half}. "
+            f"Received: queries of shape {tuple(queries.shape)}."
+        )
     queries = ops.cast(queries, "float32")
     sub_keys = ops.cast(sub_keys, "float32")
     find = functools.partial(stock_search, top_k, dropped=dropped)

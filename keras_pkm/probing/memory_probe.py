@@ -74,11 +74,16 @@ class MemoryProbe:
                 self._accesses = keras.Model(self._backbone.inputs, outputs)
         with self._strategy.scope():
             self._usage = UsageCounter.of_model(model)
-        self._step = backend.compiled(
-            self._count,
-            [*model.variables, *self._usage.variables],
-            self._strategy,
-        )
+        self._compiled: tuple[tuple[int, ...], Any] | None = None
+
+    def _step(self, features: Any) -> None:
+        # `quantize` and `enable_lora` give a model other variables.
+        ids = tuple(map(id, self.model.variables))
+        if self._compiled is None or self._compiled[0] != ids:
+            variables = [*self.model.variables, *self._usage.variables]
+            step = backend.compiled(self._count, variables, self._strategy)
+            self._compiled = (ids, step)
+        self._compiled[1](features)
 
     def _count(self, features: Any) -> list[Tensor]:
         with fastest_by_default():

@@ -102,3 +102,19 @@ def test_padding_is_no_part_of_an_n_gram():
         outputs.append(np.array(found)[mask > 0])
     # Llama's positions are relative.
     np.testing.assert_allclose(*outputs, atol=1e-5)
+
+
+@pytest.mark.parametrize("build", ["from_config", "clone"])
+def test_a_frozen_memory_remains_frozen(build):
+    memory = ProductKeyMemory(**MEMORY, trainable=False)
+    model = keras.Sequential([keras.Input((16,)), memory])
+    if build == "clone":
+        model = keras.models.clone_model(model)
+    else:
+        model = keras.Sequential.from_config(model.get_config())
+    assert model.trainable_weights == []
+    x = np.random.default_rng(0).normal(size=(8, 16))
+    before = model.get_weights()
+    model(x, training=True)
+    for old, new in zip(before, model.get_weights()):
+        np.testing.assert_array_equal(old, new)

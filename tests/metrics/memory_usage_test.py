@@ -140,3 +140,14 @@ def test_shapes_that_do_not_fit():
         with pytest.raises(ValueError, match=f"{message}.*Received: "):
             metric.update_state(*arguments)
     assert metric.result()["top1_reads"] == 0
+
+
+def test_padding_may_contain_nan():
+    rng = fresh_rng()
+    slots, weights = rng.integers(0, 8, (4, 2, 3)), rng.random((4, 2, 3))
+    mask = np.array([1, 1, 0, 1])
+    expected, usage = MemoryUsage(8), MemoryUsage(8)
+    expected.update_state(slots, weights, mask)
+    weights[2] = np.nan
+    usage.update_state(slots, weights, mask)
+    assert usage.result() == expected.result()

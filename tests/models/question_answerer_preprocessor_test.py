@@ -55,6 +55,16 @@ def test_layout(family, length):
     np.testing.assert_array_equal(single["token_ids"], features["token_ids"][0])
 
 
+def test_another_length():
+    preprocessor = make_preprocessor("Bert", sequence_length=18)
+    for length in (18, 60):
+        preprocessor.sequence_length = length
+        features = preprocessor({"question": QUESTIONS, "context": CONTEXTS})
+        expected = theirs("Bert", length, (QUESTIONS, CONTEXTS))
+        for name, value in features.items():
+            np.testing.assert_array_equal(value, expected[name])
+
+
 @families
 def test_the_paragraph_is_cut_and_not_the_question(family):
     tokenizer = make_tokenizer(family)

@@ -123,3 +123,10 @@ def test_gradient_is_that_of_all_scores(tokens, compiled, implementation):
     expected = gradients(dense, queries, sub_keys)
     assert_close(actual[0], expected[0])
     assert_close(actual[1], expected[1])
+
+
+def test_queries_of_other_heads_are_refused():
+    """Their number of entries may fit, but not their shape."""
+    sub_keys = np.zeros((4, 2, 8, 16), "float32")
+    with pytest.raises(ValueError, match="the 4 heads.*32.*10, 2, 64"):
+        product_key_search(np.zeros((10, 2, 64), "float32"), sub_keys, 2)

@@ -62,3 +62,36 @@ def test_all_are_frozen_and_taught():
     patch = teacher.make_patch()
     assert patch.memories.keys() == memories(model).keys()
     patch.revert(model)
+
+
+def test_a_memory_in_several_blocks_has_one_number():
+    class Twice(keras.Model):
+        def __init__(self):
+            super().__init__()
+            memory = ProductKeyMemory(**MEMORY)
+            self.transformer_layers = [
+                keras.Sequential([memory]) for _ in range(2)
+            ]
+
+        def call(self, inputs):
+            for block in self.transformer_layers:
+                inputs = inputs + block(inputs)
+            return inputs
+
+    model, x = Twice(), fixed_rng().normal(size=(4, 8))
+    model(x)
+    assert list(memories(model)) == [1]
+    (figures,) = MemoryProbe(model).measure(x).values()
+    assert figures["top1_reads"] == 2 * 4 * MEMORY["num_heads"]
+
+
+def test_a_probe_sees_low_rank_additions_that_come_later():
+    dense = keras.layers.Dense(8)
+    model = keras.Sequential([keras.Input((8,)), dense])
+    model.add(ProductKeyMemory(**MEMORY))
+    x = fixed_rng().normal(size=(64, 8))
+    probe = MemoryProbe(model)
+    before = probe.measure(x)
+    dense.enable_lora(2)
+    dense.lora_kernel_b.assign(np.full(dense.lora_kernel_b.shape, 50.0))
+    assert probe.measure(x) == MemoryProbe(model).measure(x) != before
