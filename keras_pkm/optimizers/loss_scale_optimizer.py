@@ -55,6 +55,22 @@ class LossScaleOptimizer(keras.optimizers.LossScaleOptimizer):
             **kwargs,
         )
 
+    @property
+    def memory_learning_rate(self) -> Any:
+        """That of the inner optimizer, if it is a `PKMAdam`."""
+        return self.inner_optimizer.memory_learning_rate
+
+    @memory_learning_rate.setter
+    def memory_learning_rate(self, rate: float) -> None:
+        self.inner_optimizer.memory_learning_rate = rate
+
+    def exclude_from_weight_decay(
+        self,
+        var_list: Sequence[keras.Variable] | None = None,
+        var_names: Sequence[str] | None = None,
+    ) -> None:
+        self.inner_optimizer.exclude_from_weight_decay(var_list, var_names)
+
     def check_finite(self, grads: Sequence[Gradient | None]) -> Tensor:
         is_finite = all_finite([grad for grad in grads if grad is not None])
         failures = backend.sum_over_replicas(

@@ -71,8 +71,8 @@ class PKMAdam(keras.optimizers.Adam):
         beta_1, beta_2: floats. Default to `0.9` and `0.999`.
         epsilon: float. Defaults to `1e-7`.
         weight_decay: optional float. Decoupled weight decay, that of AdamW. It
-            never touches value tables, biases, or the parameters of layer and
-            batch norms.
+            never touches value tables, biases, and variables of fewer than two
+            axes, such as the parameters of norms.
         clipnorm: optional float. Clips the norm of each variable's gradient.
         clipvalue: optional float. Clips each entry of the gradients.
         global_clipnorm: optional float. Clips the norm of all gradients
@@ -199,6 +199,7 @@ class PKMAdam(keras.optimizers.Adam):
     def build(self, variables: Sequence[keras.Variable]) -> None:
         if self.built:
             return
+        _check_dtypes(variables)
         groups = group_variables(
             variables,
             self._not_decayed if self.weight_decay is not None else None,
@@ -268,7 +269,12 @@ class PKMAdam(keras.optimizers.Adam):
         var_list: Sequence[keras.Variable] | None = None,
         var_names: Sequence[str] | None = None,
     ) -> None:
-        # Refuses it once the optimizer is built.
+        if self.built:
+            raise ValueError(
+                "`exclude_from_weight_decay` must be called before the "
+                "optimizer is built. Received: a call after it, which would "
+                "exclude nothing. Call it before `compile` and `fit`."
+            )
         super().exclude_from_weight_decay(var_list, var_names)
         self._not_decayed = NotDecayed(var_list or (), var_names or ())
 
@@ -357,6 +363,19 @@ class PKMAdam(keras.optimizers.Adam):
             "second_moment": self.second_moment,
             "bias_correction": self.bias_correction,
         }
+
+
+def _check_dtypes(variables: Sequence[keras.Variable]) -> None:
+    """Checks that steps are not lost in the rounding of variables."""
+    for variable in variables:
+        if variable.dtype in ("float16", "bfloat16"):
+            raise ValueError(
+                "`PKMAdam` must train variables of float32: in half precision, "
+                "β₂ = 0.999 is 1, and Adam's steps are zero. Received: "
+                f"'{variable.path}' of {variable.dtype}. Make the model with "
+                f"the dtype policy 'mixed_{variable.dtype}', or freeze the "
+                "variable."
+            )
 
 
 def _refuse(arguments: dict[str, Any]) -> None:

@@ -12,7 +12,7 @@ from keras_pkm.ops.value_tables import is_table
 
 logger = logging.getLogger(__name__)
 
-_NEVER_DECAYED = re.compile(r"(^|/)(bias|gamma|beta)$")
+_NEVER_DECAYED = re.compile(r"(^|/)(\w*bias|gamma|beta)$")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,8 +40,9 @@ def group_variables(
 
     Args:
         variables: The trainable variables.
-        not_decayed: What does not decay, besides tables, biases and the
-            parameters of norms; `None` if there is no weight decay at all.
+        not_decayed: What does not decay, besides tables, biases, vectors and
+            scalars, such as the parameters of norms; `None` if there is no
+            weight decay at all.
 
     Returns:
         The variables, by the groups `"memory"`, `"decayed"` and
@@ -59,6 +60,7 @@ def group_variables(
         elif not (
             not_decayed is None
             or variable in not_decayed
+            or len(variable.shape) < 2
             or _NEVER_DECAYED.search(path)
         ):
             group = "decayed"

@@ -22,8 +22,16 @@ def make_default_optimizer(model: keras.Model) -> keras.optimizers.Optimizer:
     Args:
         model: The task.
     """
-    optimizer = PKMAdam(_LEARNING_RATE)
-    if model.dtype_policy.name == "mixed_float16":
+    return with_loss_scale(PKMAdam(_LEARNING_RATE), model)
+
+
+def with_loss_scale(optimizer: Any, model: keras.Model) -> Any:
+    """Returns `PKMAdam` with our loss scaling under `"mixed_float16"`.
+
+    Keras would wrap it in its own class. Anything else is returned as it is.
+    """
+    is_half = model.dtype_policy.name == "mixed_float16"
+    if is_half and isinstance(optimizer, PKMAdam):
         return LossScaleOptimizer(optimizer)
     return optimizer
 

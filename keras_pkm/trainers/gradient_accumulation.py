@@ -6,6 +6,8 @@ from typing import TypeAlias
 import keras
 import tensorflow as tf
 
+from keras_pkm.ops.tensors import keras_mask
+
 _Gradient: TypeAlias = tf.Tensor | tf.IndexedSlices | None
 
 
@@ -72,6 +74,7 @@ def _gradients(
     x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(data)
     with tf.GradientTape() as tape:
         y_pred = model(x, training=True)
+        _check_no_mask(y_pred)
         if _first(x).shape[0] == 0:
             # Keras has no loss of nothing. All replicas must sum up alike, so
             # that this part cannot be left out.
@@ -147,6 +150,9 @@ def _shares(model: keras.Model, parts: list[Any]) -> list[tf.Tensor]:
     losses = [
         loss for loss in keras.tree.flatten(model.loss) if loss is not None
     ]
+    for loss in losses:
+        if getattr(loss, "ignore_class", None) is not None:
+            raise _depends_on_tokens(f"ignore_class={loss.ignore_class}")
     reductions = {getattr(loss, "reduction", "mean") for loss in losses}
     sizes, weights = [], []
     for part in parts:
@@ -179,6 +185,22 @@ def _shares(model: keras.Model, parts: list[Any]) -> list[tf.Tensor]:
         f"accumulation_steps={len(parts)} and losses with "
         f"reduction={', '.join(map(repr, sorted(map(str, reductions))))}. Use "
         'losses with reduction="sum_over_batch_size".'
+    )
+
+
+def _check_no_mask(y_pred: Any) -> None:
+    """Checks that the loss will be a mean over all entries."""
+    for leaf in keras.tree.flatten(y_pred):
+        if keras_mask(leaf) is not None:
+            raise _depends_on_tokens("outputs with a Keras mask")
+
+
+def _depends_on_tokens(received: str) -> ValueError:
+    return ValueError(
+        "`accumulation_steps` must be 1 if the loss is a mean over a number of "
+        "tokens that differs between the parts of a batch. Received: "
+        f"{received}. Use sample weights, and a loss with "
+        'reduction="mean_with_sample_weight".'
     )
 
 

@@ -12,6 +12,7 @@ from keras_pkm.ops.arguments import positive_int
 from keras_pkm.ops.tensorflow_only import require_tensorflow
 from keras_pkm.trainers.default_optimizer import make_default_optimizer
 from keras_pkm.trainers.default_optimizer import warn_of_dense_steps
+from keras_pkm.trainers.default_optimizer import with_loss_scale
 
 # For type checkers the mixin is a model: it calls methods of the task that
 # follows it in the list of bases.
@@ -63,6 +64,8 @@ class TaskTraining(_Steps):
             optimizer = make_default_optimizer(self)
         elif not self._was_warned:
             self._was_warned = warn_of_dense_steps(optimizer, self)
+        if kwargs.get("auto_scale_loss", True):
+            optimizer = with_loss_scale(optimizer, self)
         super().compile(optimizer, *args, **kwargs)
 
     def fit(self, *args: Any, **kwargs: Any) -> Any:

@@ -51,18 +51,46 @@ def test_weight_decay_spares_tables_biases_and_norms():
 )
 def test_more_variables_can_be_excluded_from_decay(excluded):
     """Those that never decay are excluded besides."""
-    kernels = [keras.Variable([2.0], name=n) for n in ("first", "second")]
-    bias = keras.Variable([2.0], name="bias")
-    variables = [*kernels, bias]
+    kernels = [keras.Variable([[2.0]], name=n) for n in ("first", "second")]
+    # Of attention heads; of a language model's output; of an RMS norm.
+    others = [
+        keras.Variable([[2.0]], name="bias"),
+        keras.Variable([[2.0]], name="output_bias"),
+        keras.Variable([2.0], name="scale"),
+    ]
+    variables = [*kernels, *others]
     optimizer = PKMAdam(weight_decay=0.1)
     optimizer = PKMAdam.from_config(optimizer.get_config())
     if "var_list" in excluded:
         excluded = {"var_list": kernels[1:]}
     if excluded:
         optimizer.exclude_from_weight_decay(**excluded)
-    optimizer.apply([tf.zeros(1)] * 3, variables)
-    decayed = [float(v.numpy()[0]) < 2.0 for v in variables]
-    assert decayed == [True, not excluded, False]
+    optimizer.apply([tf.zeros(v.shape) for v in variables], variables)
+    decayed = [float(v.numpy().item()) < 2.0 for v in variables]
+    assert decayed == [True, not excluded, False, False, False]
+    with pytest.raises(ValueError, match="before the optimizer is built"):
+        optimizer.exclude_from_weight_decay(kernels)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_variables_of_half_precision_are_refused(dtype):
+    """Adam's steps would be zero."""
+    layer = keras.layers.Dense(2, dtype=dtype)
+    layer.build((None, 3))
+    with pytest.raises(ValueError, match=f"kernel' of {dtype}.*mixed_{dtype}"):
+        PKMAdam().build(layer.trainable_variables)
+
+
+def test_loss_scaling_passes_on_what_is_set():
+    optimizer = LossScaleOptimizer(PKMAdam(0.5, 0.25, weight_decay=0.1))
+    optimizer.memory_learning_rate = 0.125
+    assert optimizer.inner_optimizer.memory_learning_rate == 0.125
+    assert optimizer.memory_learning_rate == 0.125
+    kernel = keras.Variable([[2.0]], name="kernel")
+    optimizer.exclude_from_weight_decay([kernel])
+    optimizer.build([kernel])
+    optimizer.apply([tf.zeros((1, 1))], [kernel])
+    assert kernel.numpy().item() == 2.0
 
 
 def test_equals_adamw_where_it_decays():

@@ -132,3 +132,11 @@ def test_accumulation_steps_can_change_between_fits(monkeypatch):
 
 def test_masked_lm():
     assert type(tiny_masked_lm(**ONE_LAYER).optimizer) is PKMAdam
+
+
+def test_half_precision_has_our_loss_scaling():
+    task = tiny_masked_lm(**ONE_LAYER, dtype="mixed_float16")
+    task.compile(PKMAdam())
+    assert type(task.optimizer) is LossScaleOptimizer
+    task.compile(PKMAdam(), auto_scale_loss=False)
+    assert type(task.optimizer) is PKMAdam

@@ -336,3 +336,24 @@ def test_batches_of_question_answerers(method):
         logs.append(getattr(task, method)(x, y, return_dict=True))
     same_logs(*logs)
     assert set(logs[0]) > {"loss", "start_loss", "end_loss"}
+
+
+@pytest.mark.parametrize("how", ["ignore_class", "mask"])
+def test_a_mean_over_some_tokens_is_refused(how):
+    """The parts of a batch have different numbers of them."""
+
+    class Model(TaskTraining, keras.Model):
+        pass
+
+    ids = keras.Input((4,), dtype="int32")
+    x = keras.layers.Embedding(9, 8, mask_zero=how == "mask")(ids)
+    model = Model(ids, keras.layers.Dense(9)(x))
+    ignored = -1 if how == "ignore_class" else None
+    loss = keras.losses.SparseCategoricalCrossentropy(
+        from_logits=True, ignore_class=ignored
+    )
+    model.compile(PKMAdam(), loss=loss, run_eagerly=True)
+    model.accumulation_steps = 2
+    labels = np.ones((4, 4), "int32")
+    with pytest.raises(ValueError, match="`accumulation_steps` must be 1"):
+        model.fit(np.ones((4, 4), "int32"), labels, verbose=0)
