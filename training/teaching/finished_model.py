@@ -19,6 +19,7 @@ from keras_pkm.teaching.memory_patch import MemoryPatch
 from training.corpora.corpus import open_corpus
 from training.facts.fact_file import read_fact_file
 from training.facts.phrasing_file import read_phrasing_file
+from training.loading.causal_checkpoint import match_config
 from training.loading.pretrained_model import is_causal_preset
 from training.loading.pretrained_model import saying_why
 from training.measuring.asking import Asker
@@ -77,6 +78,7 @@ def load_finished(model: str) -> keras_hub.models.CausalLM:
     check_unchanged(pathlib.Path(preset), "--model")
     with saying_why(model, "--model", "a causal language model"):
         task = keras_hub.models.CausalLM.from_preset(preset, dtype="float32")
+        match_config(task, pathlib.Path(preset))
         tokenizer = getattr(task.preprocessor, "tokenizer", None)
         # Otherwise the taught model could not be loaded again.
         if type(tokenizer) is keras_hub.tokenizers.Llama3Tokenizer:

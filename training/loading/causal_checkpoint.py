@@ -1,0 +1,88 @@
+"""What KerasHub leaves out of a causal checkpoint of transformers."""
+
+import inspect
+import pathlib
+from typing import Any
+
+import keras_hub
+
+from training.runs.files import read_json
+from training.runs.user_error import UserError
+
+# Entries of config.json that change what a model computes and that KerasHub
+# does not read, by the type of the model, with the values that it computes. An
+# entry that is missing has the first of these.
+_COMPUTED: dict[str, dict[str, tuple[Any, ...]]] = {
+    "gpt2": {
+        "activation_function": ("gelu_new", "gelu_pytorch_tanh", "gelu_fast"),
+        "layer_norm_epsilon": (1e-5,),
+        "scale_attn_weights": (True,),
+        "scale_attn_by_inverse_layer_idx": (False,),
+        "add_cross_attention": (False,),
+        "tie_word_embeddings": (True,),
+    },
+    "llama": {
+        "hidden_act": ("silu", "swish"),
+        "attention_bias": (False,),
+        "mlp_bias": (False,),
+    },
+}
+_OF_ALL: dict[str, tuple[Any, ...]] = {
+    "quantization_config": (None,),
+    "auto_map": (None, {}),
+}
+
+
+def match_config(
+    task: keras_hub.models.CausalLM, directory: pathlib.Path
+) -> None:
+    """Makes a model compute what `config.json` says.
+
+    KerasHub's Llama has an epsilon of 1e-6, whatever the checkpoint has.
+
+    Args:
+        task: The model, as KerasHub has loaded it.
+        directory: The directory of transformers; nothing is done for others.
+
+    Raises:
+        UserError: KerasHub computes something else.
+    """
+    path = directory / "config.json"
+    config = read_json(path, default={})
+    kind = config.get("model_type")
+    if kind is None:
+        return
+    for name, values in {**_OF_ALL, **_COMPUTED.get(kind, {})}.items():
+        value = config.get(name, values[0])
+        if value not in values:
+            raise _not_computed(path, name, values[0], value)
+    width = config.get("n_embd")
+    if kind == "gpt2" and config.get("n_inner") not in (None, 4 * width):
+        raise _not_computed(path, "n_inner", 4 * width, config["n_inner"])
+    rope = config.get("rope_parameters") or {}
+    scaling = rope.get("rope_type", "default")
+    if scaling != "default" and not config.get("rope_scaling"):
+        raise _not_computed(path, "rope_type", "default", scaling)
+    epsilon = config.get("rms_norm_eps")
+    backbone = task.backbone
+    arguments = inspect.signature(type(backbone)).parameters
+    if epsilon is not None and "layer_norm_epsilon" in arguments:
+        _set_epsilon(backbone, float(epsilon))
+
+
+def _set_epsilon(backbone: keras_hub.models.Backbone, epsilon: float) -> None:
+    """Sets the epsilon of all norms, also in the configs of their layers."""
+    backbone.layer_norm_epsilon = epsilon
+    for layer in backbone._flatten_layers():
+        for name in ("epsilon", "layer_norm_epsilon"):
+            if hasattr(layer, name):
+                setattr(layer, name, epsilon)
+
+
+def _not_computed(
+    path: pathlib.Path, name: str, expected: Any, received: Any
+) -> UserError:
+    return UserError(
+        f"--model must have {name} {expected!r}, which is what KerasHub "
+        f"computes, but '{path}' has {received!r}: this model cannot be used"
+    )
