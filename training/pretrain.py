@@ -50,7 +50,7 @@ def pretrain(recipe: PretrainingRecipe, signals: Signals) -> dict:
     """Trains by a recipe, writes the run directory, and returns the figures."""
     # This comes first: devices cannot be split once TensorFlow has used one.
     strategy = prepare_devices(recipe)
-    initial = load_initial_model(recipe.init_from)
+    initial = load_initial_model(recipe.init_from, recipe.seed)
     recipe = complete_recipe(recipe, strategy, initial)
     run_dir: Any = recipe.out  # chosen by now
     run = RunDirectory(run_dir)

@@ -100,18 +100,26 @@ def test_a_vocabulary_that_comes_out_too_small(
     assert not run_dir.exists()
 
 
-def test_refuses_a_vocabulary_that_is_shorter_than_the_model_s(
-    tiny_run, tmp_path, refused
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda tokens: tokens[:-5], "{:,}"),
+        (lambda tokens: tokens[:-2] + tokens[:-3:-1], "in the model's order"),
+    ],
+    ids=["shorter", "another order"],
+)
+def test_refuses_another_vocabulary_than_the_model_s(
+    change, words, tiny_run, tmp_path, refused
 ):
     run_dir = tiny_run.path
     vocabulary = load_tokenizer(str(run_dir / "tokenizer")).get_vocabulary()
-    vocabulary = vocabulary[:-5]
-    path = tmp_path / "short.txt"
+    vocabulary = change(vocabulary)
+    path = tmp_path / "other.txt"
     path.write_text("\n".join(vocabulary))
     args = ["--init-from", str(run_dir), "--vocabulary", str(path)]
     args += ["--sequence-length", "16"]
     line = refused(*args, "--text", str(tiny_run.corpus))
-    assert "--vocabulary" in line and f"{len(vocabulary):,}" in line
+    assert "--vocabulary" in line and words.format(len(vocabulary)) in line
 
 
 def test_refuses_a_run_directory_that_holds_a_finished_run(tiny_run, capsys):

@@ -122,7 +122,8 @@ def copy_backbone(
     }
     copy = type(backbone).from_config(config)
     if not recipe.from_scratch:
-        copy_matching_weights(backbone, copy)
+        # A new memory is drawn with the seed.
+        copy_matching_weights(backbone, copy, skip=pretrained.new_weights)
     if recipe.freeze:
         freeze_memory(copy, recipe.freeze)
     return copy

@@ -158,7 +158,10 @@ class DecoderFamily(LanguageModelFamily):
     """One kind of causal model."""
 
     objective: ClassVar[Literal["causal"]] = "causal"
-    inherited: ClassVar = ("max_sequence_length",)
+    inherited: ClassVar = (
+        *("max_sequence_length", "layer_norm_epsilon"),
+        *("rotary_percentage", "rotary_max_wavelength"),
+    )
 
     @property
     def causal_lm(self) -> type:

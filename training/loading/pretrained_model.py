@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import pathlib
+import re
 from collections.abc import Iterator
 
 import keras_hub
@@ -40,6 +41,21 @@ class PretrainedModel:
     backbone: keras_hub.models.Backbone
     # The tokenizer that it was trained with.
     tokenizer: keras_hub.tokenizers.Tokenizer
+    # Whether its memory was added to a plain model, and is not trained.
+    has_new_memory: bool = False
+
+    @property
+    def new_weights(self) -> str | None:
+        """A pattern of the weights that are not trained, if there are any."""
+        if not self.has_new_memory:
+            return None
+        trained = set(map(id, self.backbone.plain_backbone.weights))
+        paths = [
+            weight.path.removeprefix(f"{self.backbone.name}/")
+            for weight in self.backbone.weights
+            if id(weight) not in trained
+        ]
+        return f"^({'|'.join(map(re.escape, paths))})$"
 
 
 def load_pretrained(name: str, added_memory: dict | None) -> PretrainedModel:
@@ -55,7 +71,9 @@ def load_pretrained(name: str, added_memory: dict | None) -> PretrainedModel:
             family = family_of(backbone, ENCODERS)
         tokenizer = load_tokenizer(preset)
     backbone = _with_memory(name, backbone, added_memory)
-    return PretrainedModel(name, family, backbone, tokenizer)
+    return PretrainedModel(
+        name, family, backbone, tokenizer, bool(added_memory)
+    )
 
 
 def load_masked_lm(

@@ -232,12 +232,17 @@ def link_packed(packed: RunDirectory, run: RunDirectory) -> None:
     seal_directory(run.data)
 
 
+def tokens_by_id(tokenizer: keras_hub.tokenizers.Tokenizer) -> list[str]:
+    """Returns all tokens of a tokenizer, in the order of their ids."""
+    return list(map(tokenizer.id_to_token, range(tokenizer.vocabulary_size())))
+
+
 def _content(tokenizer: keras_hub.tokenizers.Tokenizer) -> list:
     """Returns the parts of a tokenizer that determine the ids of a text."""
     config = tokenizer.get_config()
     return [
         type(tokenizer),
-        list(tokenizer.get_vocabulary()),
+        tokens_by_id(tokenizer),
         getattr(tokenizer, "merges", None),
         {key: config[key] for key in config if key != "name"},
     ]

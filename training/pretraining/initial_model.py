@@ -2,6 +2,7 @@
 
 import dataclasses
 
+import keras
 import keras_hub
 
 from keras_pkm.layers import ProductKeyMemory
@@ -30,10 +31,12 @@ class InitialModel:
         return self.task.backbone
 
 
-def load_initial_model(path: str | None) -> InitialModel | None:
+def load_initial_model(path: str | None, seed: int) -> InitialModel | None:
     """Loads a run's last model, a preset, or a directory of transformers."""
     if path is None:
         return None
+    # A head that it lacks is drawn.
+    keras.utils.set_random_seed(seed)
     return InitialModel(
         *load_language_model(path, "--init-from", ("last",), fresh_head=True)
     )
@@ -67,6 +70,7 @@ def recipe_of_initial_model(
                 "script"
             )
         memory = first.get_config()
+        _check_memory(memory)
         decided.update(
             memory_layers=backbone.memory_layers,
             # Of causal models, --memory-block resm is a memory behind a block.
@@ -81,3 +85,14 @@ def recipe_of_initial_model(
             query_normalization=memory["query_normalization"] or "none",
         )
     return dataclasses.replace(recipe, plain_steps=0, **decided)
+
+
+def _check_memory(config: dict) -> None:
+    """Checks that a memory has no settings that the flags cannot name."""
+    plain = ProductKeyMemory(num_sub_keys=1, top_k=1).get_config()
+    for name in ("gate", "key_dropout", "head_dropout"):
+        if config[name] != plain[name]:
+            raise UserError(
+                f"--init-from must have memories with {name} {plain[name]}, "
+                f"received {config[name]}: train others by their own script"
+            )

@@ -10,6 +10,7 @@ from training.commands.fields import out_of_range
 from training.commands.strategy import default_precision
 from training.loading.families import family_named
 from training.pretraining.data import plan_data
+from training.pretraining.data import tokens_by_id
 from training.pretraining.initial_model import InitialModel
 from training.pretraining.initial_model import recipe_of_initial_model
 from training.pretraining.recipe import PretrainingRecipe
@@ -82,6 +83,12 @@ def choose_tokenizer(
             f"--vocabulary must have the model's "
             f"{initial.backbone.vocabulary_size:,} tokens, but "
             f"'{recipe.vocabulary}' has {size:,}: leave the flag out to use "
+            "the model's own"
+        )
+    if initial and tokens_by_id(tokenizer) != tokens_by_id(initial.tokenizer):
+        raise UserError(
+            "--vocabulary must have the model's tokens in the model's order, "
+            f"but '{recipe.vocabulary}' has others: leave the flag out to use "
             "the model's own"
         )
     return tokenizer
