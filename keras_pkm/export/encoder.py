@@ -7,10 +7,12 @@ import keras
 import keras_hub
 import numpy as np
 import tensorflow as tf
+from keras import ops
 
 from keras_pkm.export.value_tables import ValueTable
 from keras_pkm.layers.memories import memories
 from keras_pkm.layers.memories import tables
+from keras_pkm.models.families import has_task
 from keras_pkm.ops import portable_reads
 from keras_pkm.ops.tensorflow.replicas import components
 
@@ -61,10 +63,9 @@ class Encoder:
         }
         outputs = backbone.output
         if not isinstance(outputs, dict):
-            # Without a pooler, the first token's output represents the text.
             outputs = {
                 "sequence_output": outputs,
-                "pooled_output": outputs[:, 0],
+                "pooled_output": _pooled(backbone, outputs),
             }
         self._model = keras.Model(
             backbone.inputs,
@@ -130,3 +131,19 @@ def _block_outputs(backbone: keras_hub.models.Backbone) -> list[Any]:
     if hasattr(backbone, "block_outputs"):
         return backbone.block_outputs
     return [layer.output for layer in backbone.transformer_layers]
+
+
+def _pooled(
+    backbone: keras_hub.models.Backbone, outputs: keras.KerasTensor
+) -> keras.KerasTensor:
+    """The output that represents a text, of a model without a pooler.
+
+    It is that of the first token, or in a causal model, whose first token
+    knows of no other, of the last one.
+    """
+    plain = getattr(backbone, "plain_backbone", backbone)
+    if not has_task(keras_hub.models.CausalLM, type(plain)):
+        return outputs[:, 0]
+    count = ops.sum(ops.cast(backbone.input["padding_mask"], "int32"), axis=1)
+    last = ops.maximum(count - 1, 0)[:, None, None]
+    return ops.take_along_axis(outputs, last, axis=1)[:, 0]

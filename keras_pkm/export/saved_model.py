@@ -190,6 +190,8 @@ def saved_model(
             )
         if what == "classifier":
             labels = _check_labels(labels, head.num_classes)
+        if what == "qa" or texts == 2:
+            _check_measured(prune_unused, compare)
         encoder, change = make_encoder(
             *(backbone, head, tokenizer, length, values_dtype),
             *(prune_unused, keep_top, compare, progress),
@@ -245,6 +247,13 @@ def _preprocessing_of(
     preprocessor = getattr(task, "preprocessor", None)
     if isinstance(task, keras_hub.models.Preprocessor):
         preprocessor = task
+    truncate = getattr(preprocessor, "truncate", "round_robin")
+    if what in ("preprocessor", "classifier") and truncate != "round_robin":
+        raise ArgumentError(
+            "`task` must have a preprocessor with truncate='round_robin', "
+            f"received {truncate!r}: two texts that are too long together are "
+            "served so"
+        )
     if tokenizer is None and isinstance(task, keras_hub.tokenizers.Tokenizer):
         tokenizer = task
     tokenizer = tokenizer or getattr(preprocessor, "tokenizer", None)
@@ -283,8 +292,27 @@ def _backbone_and_head(
     )
 
 
+def _check_measured(
+    prune_unused: Sequence[str], compare: Sequence[str]
+) -> None:
+    """Checks that no model of two texts is measured on single ones."""
+    given = {"prune_unused": prune_unused, "compare": compare}
+    for name, some in given.items():
+        if some:
+            raise ArgumentError(
+                f"`{name}` must be left out for models of two texts, which "
+                f"single texts say nothing about, received {len(some)}: export "
+                "the encoder with it, or another `values_dtype`"
+            )
+
+
 def _check_labels(labels: Sequence[str], count: int) -> list[str]:
     """The names of a classifier's classes."""
+    if count < 2:
+        raise ArgumentError(
+            f"`task` must have at least two classes, received {count}: a "
+            "number, such as that of a regression, has no label"
+        )
     labels = list(labels) or [str(number) for number in range(count)]
     if len(labels) != count:
         raise ArgumentError(

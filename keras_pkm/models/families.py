@@ -173,6 +173,16 @@ def plain_task_class(
     )
 
 
+def has_task(
+    kind: type[keras_hub.models.Task], family: type[keras_hub.models.Backbone]
+) -> bool:
+    """Whether a family has plain tasks of a kind."""
+    return any(
+        plain_cls.backbone_cls is family
+        for plain_cls in _plain_classes_below(kind)
+    )
+
+
 def register_families() -> None:
     """Makes the classes of all families known to Keras.
 

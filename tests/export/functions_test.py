@@ -8,7 +8,10 @@ import pytest
 import tensorflow as tf
 
 import keras_pkm
+from keras_pkm.export.encoder import Encoder
 from keras_pkm.teaching.memory_patch import copy_tables
+from tests.any_backbone.tiny_families import MEMORY
+from tests.any_backbone.tiny_families import make_plain
 from tests.models.tiny import SIZES
 from tests.models.tiny import tiny_answerer
 from tests.models.tiny import tiny_backbone
@@ -121,6 +124,28 @@ def test_mistakes_name_arguments(masked_lm, tokenizer, tmp_path):
             {"tokenizer": tokenizer, "labels": ["a"]},
             "`labels` must name the model's 3 classes, received 1: a",
         ),
+        (
+            tiny_classifier(1),
+            {"tokenizer": tokenizer},
+            "at least two classes, received 1: a number",
+        ),
+        (
+            tiny_classifier(2),
+            {"tokenizer": tokenizer, "texts": 2, **some},
+            "`compare` must be left out for models of two texts",
+        ),
+        (
+            tiny_answerer(),
+            {"tokenizer": tokenizer, "prune_unused": ["ann", "bob"]},
+            "`prune_unused` must be left out for models of two texts",
+        ),
+        (
+            keras_hub.models.BertTextClassifierPreprocessor(
+                tokenizer, truncate="waterfall"
+            ),
+            {},
+            "truncate='round_robin', received 'waterfall'",
+        ),
         (plain, some, "need a model with memory"),
         (tiny_backbone(), some, "need a tokenizer.*pass `tokenizer`"),
         (object(), {}, "`task` must be a task or a backbone.* a object"),
@@ -213,3 +238,17 @@ def test_pruning_keeps_the_keys_of_a_memory_of_facts(tokenizer, tmp_path):
     loaded = tf.saved_model.load(str(tmp_path / "plain"))
     np.testing.assert_array_equal(*scores)
     assert (loaded(["ann [MASK]"])["scores"].numpy() != scores[0]).any()
+
+
+def test_a_causal_text_is_represented_by_its_last_token(tmp_path):
+    """The first one knows of no other."""
+    plain = make_plain("GPT2")
+    model = keras_pkm.models.add_memory(plain, (1,), MEMORY)
+    encoder = Encoder(model)
+    ids, mask = tf.constant([[3, 4, 5, 0], [3, 6, 0, 0]]), [[1] * 3 + [0]]
+    mask = tf.constant([*mask, [1, 1, 0, 0]])
+    found = encoder({"input_word_ids": ids, "input_mask": mask})
+    sequence = found["sequence_output"].numpy()
+    np.testing.assert_array_equal(
+        found["pooled_output"], [sequence[0, 2], sequence[1, 1]]
+    )

@@ -66,6 +66,13 @@ def test_refuses_the_impossible(args, words, refused):
         assert word in line
 
 
+def test_refuses_held_out_text_that_is_trained_on(tiny_run, refused):
+    corpus = tiny_run.corpus
+    line = refused("--text", f"{corpus.parent}/*.txt", "--validation", corpus)
+    assert "--validation must be text that is not in --text" in line
+    assert str(corpus) in line
+
+
 def test_refuses_bad_files(tmp_path, tiny_run, refused):
     empty = tmp_path / "empty.txt"
     empty.write_text("\n \n")

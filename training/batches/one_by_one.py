@@ -7,6 +7,15 @@ from training.batches.masking import Masking
 from training.batches.step_batches import step_batches
 
 
+def masked_places(
+    packed: np.ndarray, masking: Masking
+) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the row and the position of each token that is masked."""
+    special = np.array(masking.special_token_ids)
+    rows, positions = np.nonzero(~np.isin(packed, special))
+    return rows, positions
+
+
 def one_by_one(
     packed: np.ndarray, masking: Masking, batch_size: int
 ) -> tf.data.Dataset:
@@ -16,8 +25,7 @@ def one_by_one(
     others): Salazar et al., "Masked Language Model Scoring" (2020). It takes
     one pass over a row for each of its tokens.
     """
-    special = np.array(masking.special_token_ids)
-    rows, positions = np.nonzero(~np.isin(packed, special))
+    rows, positions = masked_places(packed, masking)
     count = len(rows)
 
     def read(step: np.ndarray) -> tuple[np.ndarray, ...]:

@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import hashlib
+import os
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
@@ -59,6 +60,8 @@ class Corpus:
     name: str
     documents: Callable[[], Iterable[str]]
     check: Callable[[], None] = lambda: None
+    # Where the documents are, such as the paths of files.
+    sources: tuple[str, ...] = ()
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.documents())
@@ -67,19 +70,21 @@ class Corpus:
 def open_corpus(spec: str, data_dir: str | None = None) -> Corpus:
     """Returns the corpus that `spec` names."""
     if spec == "python-docs":
-        return Corpus(spec, python_documents)
+        return Corpus(spec, python_documents, sources=(spec,))
     if spec.startswith(_TFDS_PREFIX):
         name = spec.removeprefix(_TFDS_PREFIX)
         return Corpus(
             spec,
             functools.partial(read_tfds, name, data_dir),
             functools.partial(check_tfds, name, data_dir),
+            (spec,),
         )
     paths = find_text_files(spec)
     return Corpus(
         spec,
         functools.partial(read_documents, paths),
         functools.partial(check_text_files, paths),
+        tuple(os.path.realpath(path) for path in paths),
     )
 
 

@@ -7,6 +7,7 @@ from tqdm import tqdm
 
 from keras_pkm.metrics import format_memory_usage
 from training.batches.objectives import MaskedTokens
+from training.batches.one_by_one import masked_places
 from training.batches.one_by_one import one_by_one
 from training.corpora.corpus import open_corpus
 from training.evaluation.recipe import EvaluationRecipe
@@ -48,6 +49,9 @@ def evaluate(recipe: EvaluationRecipe) -> dict:
         evaluation = LanguageModelEvaluator(task).evaluate(
             batches, lambda batches: tqdm(batches, "Evaluation", disable=None)
         )
+        if recipe.pseudo and isinstance(objective, MaskedTokens):
+            rows, _ = masked_places(text.rows, objective.masking)
+            evaluation = evaluation.grouped(rows)
         sequences = len(text.rows)
         num_bytes = objective.count_bytes(text.rows)
     evaluation = dataclasses.replace(evaluation, num_bytes=num_bytes)

@@ -54,6 +54,7 @@ class GlueFinetuning:
             split: dev_batches(part, batch_size=recipe.batch_size)
             for split, part in data.items()
         }
+        self._dev_rows = {split: len(part) for split, part in data.items()}
         self.decides = f"{next(iter(self._dev))} {task.metric}"
         accuracy = task.metric == "accuracy"
         self.baseline = {
@@ -94,5 +95,8 @@ class GlueFinetuning:
             logs = task.evaluate(batches, return_dict=True, verbose=0)
             name = self._task.metric
             figures[f"{split} {name}"] = logs[name]
-            figures[f"{split} loss"] = logs["loss"]
+            # Keras divides by all rows, those that fill up a batch, too.
+            padded = len(batches) * self._recipe.batch_size
+            rows = self._dev_rows[split]
+            figures[f"{split} loss"] = logs["loss"] * padded / rows
         return Evaluated(figures)

@@ -1,12 +1,13 @@
 """Estimates how certain the difference of two perplexities is."""
 
 import dataclasses
+import math
 
 import numpy as np
 
-# Number of sequences that are drawn together: neighbours belong to the same
-# document.
-_BLOCK = 64
+# Number of sequences that are drawn together, as neighbours belong to the same
+# document; fewer if there would be fewer blocks than that.
+_BLOCK, _BLOCKS = 64, 20
 _SAMPLES = 2000
 
 
@@ -39,7 +40,12 @@ def paired_difference(
             f"{len(tokens)} and {len(other_tokens)} sequences, of "
             f"{tokens.sum():.0f} and {other_tokens.sum():.0f} tokens."
         )
-    starts = np.arange(0, len(nll), _BLOCK)
+    if len(nll) < 2:
+        # One sequence says nothing about others.
+        mean = float((other - nll).sum() / tokens.sum())
+        return Difference(mean, -math.inf, math.inf)
+    block = min(_BLOCK, max(1, len(nll) // _BLOCKS))
+    starts = np.arange(0, len(nll), block)
     difference = np.add.reduceat(other - nll, starts)
     weight = np.add.reduceat(tokens, starts)
     blocks = np.random.default_rng(seed).integers(

@@ -60,6 +60,19 @@ class Evaluation:
             }
         return found
 
+    def grouped(self, numbers: np.ndarray) -> "Evaluation":
+        """Returns the evaluation with the tokens of each number as a sequence.
+
+        Args:
+            numbers: The number of each sequence's group, ascending.
+        """
+        _, first = np.unique(numbers, return_index=True)
+        nll, tokens = (
+            np.add.reduceat(each, first) for each in (self.nll, self.tokens)
+        )
+        exact = np.logical_and.reduceat(self.exact, first)
+        return dataclasses.replace(self, nll=nll, tokens=tokens, exact=exact)
+
     @property
     def standard_error(self) -> float:
         """The standard error of the perplexity.

@@ -68,6 +68,12 @@ def open_corpora(recipe: PretrainingRecipe) -> tuple[Corpus, Corpus]:
         return corpora
     validation = open_corpus(recipe.validation, recipe.data_dir)
     validation.check()
+    shared = set(corpus.sources) & set(validation.sources)
+    if shared:
+        raise UserError(
+            "--validation must be text that is not in --text, but both have "
+            f"'{min(shared)}': it would be trained on"
+        )
     return corpus, validation
 
 

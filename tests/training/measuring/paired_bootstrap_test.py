@@ -34,3 +34,16 @@ def test_mean():
     assert (same.mean, same.low, same.high) == (0, 0, 0)
     with pytest.raises(ValueError, match="of the same sequences"):
         paired_difference((first, tokens), (second[:9], tokens[:9]))
+
+
+@pytest.mark.parametrize("count", [1, 2, 60])
+def test_few_sequences_are_not_certain(count):
+    rng = np.random.default_rng(2)
+    tokens = np.full(count, 8.0)
+    first, second = rng.normal(size=(2, count))
+    found = paired_difference((first, tokens), (second, tokens))
+    assert found.low < found.mean < found.high
+    if count == 60:
+        error = (second - first).std(ddof=1) / 8 / count**0.5
+        width = found.high - found.low
+        assert width == pytest.approx(2 * 1.96 * error, rel=0.2)

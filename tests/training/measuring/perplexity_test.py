@@ -10,6 +10,7 @@ from tests.contracts import fresh_rng
 from tests.models.tiny import masked_batch
 from tests.models.tiny import tiny_masked_lm
 from training.batches.masking import Masking
+from training.batches.one_by_one import masked_places
 from training.batches.one_by_one import one_by_one
 from training.measuring.perplexity import Evaluation
 from training.measuring.perplexity import LanguageModelEvaluator
@@ -124,3 +125,9 @@ def test_pseudo_perplexity_masks_each_token_once():
     assert evaluation.perplexity == pytest.approx(
         math.exp(total / count), rel=1e-5
     )
+    # The tokens of a row are not independent.
+    rows, _ = masked_places(packed, MASKING)
+    grouped = evaluation.grouped(rows)
+    assert len(grouped.nll) == 3 and grouped.tokens.tolist() == [6, 3, 6]
+    assert grouped.perplexity == pytest.approx(evaluation.perplexity)
+    assert grouped.nll[1] == evaluation.nll[rows == 1].sum()
