@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import Any
 
 import keras
-import numpy as np
 
 from keras_pkm.layers.memories import memories
 from keras_pkm.layers.memories import tables
@@ -41,7 +40,7 @@ class MemoryTeacher:
             thousands of times as high.
         rule: `"adam"` or `"sgd"`, see `keras_pkm.optimizers.PKMAdam`. Defaults
             to `"adam"`.
-        slots: int or `None`. The number of slots of each memory that a step
+        slots: int or `None`. The number of slots of each table that a step
             may change: the most important ones for its batch. Defaults to
             `None`: all that the batch reads.
         importance: `SlotImportance` that chooses the slots. Needed with
@@ -169,19 +168,22 @@ class MemoryTeacher:
         if self.importance is None or self.slots is None:
             return True
         counts = self._probe.count(x)
-        reads = {number: each["reads"] for number, each in counts.items()}
-        best = self.importance.best(reads, self.slots)
+        chosen = []
         for table in tables(self.model).values():
             # Several memories may read it.
-            of_table = [
-                best[number]
+            readers = [
+                number
                 for number, memory in self._memories.items()
                 if memory.table is table
             ]
-            self._optimizer.choose_slots(
-                table.values, np.unique(np.concatenate(of_table))
+            chosen.append(
+                self.importance.best_of_table(
+                    {number: counts[number]["reads"] for number in readers},
+                    self.slots,
+                )
             )
-        return any(map(len, best.values()))
+            self._optimizer.choose_slots(table.values, chosen[-1])
+        return any(map(len, chosen))
 
     def make_patch(self) -> MemoryPatch:
         """Returns all changes since this teacher was created."""

@@ -144,6 +144,24 @@ class SlotImportance:
             for number, scores in self.score(reads).items()
         }
 
+    def best_of_table(
+        self, reads: Mapping[int, np.ndarray], count: int
+    ) -> np.ndarray:
+        """Returns the most important slots of one table, best first.
+
+        The reads of all its memories count, and so do the batches of the
+        background in which any of them may have read a slot.
+
+        Args:
+            reads: as for `score`, of the memories that read the table.
+            count: int. The maximum number of slots.
+        """
+        found = [self.document_frequencies[number] for number in reads]
+        frequencies = np.minimum(np.sum(found, 0), self.num_batches)
+        total = np.sum([np.asarray(each) for each in reads.values()], 0)
+        scores = slot_importance(total, frequencies, self.num_batches)
+        return best_slots(scores, integer("count", count, least=0))
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the background's counts to a file.
 

@@ -85,3 +85,13 @@ def test_mistakes(tmp_path):
     (tmp_path / "text.npz").write_text("text")
     with pytest.raises(ValueError, match="text.npz"):
         SlotImportance.load(tmp_path / "text.npz")
+
+
+def test_a_table_that_several_memories_read():
+    """A slot that another memory often reads is not specific."""
+    importance = SlotImportance(10, {1: [1, 0, 8, 0], 2: [9, 1, 0, 0]})
+    reads = {1: np.array([9, 1, 1, 0]), 2: np.array([0, 1, 0, 1])}
+    assert importance.best_of_table(reads, 2).tolist() == [1, 3]
+    assert importance.best_of_table({1: reads[1]}, 2).tolist() == (
+        importance.best({1: reads[1]}, 2)[1].tolist()
+    )

@@ -68,7 +68,9 @@ def test_refuses_the_impossible(args, words, refused):
 
 def test_refuses_held_out_text_that_is_trained_on(tiny_run, refused):
     corpus = tiny_run.corpus
-    line = refused("--text", f"{corpus.parent}/*.txt", "--validation", corpus)
+    line = refused(
+        "--text", f"{corpus.parent}/*.txt", "--validation", str(corpus)
+    )
     assert "--validation must be text that is not in --text" in line
     assert str(corpus) in line
 
