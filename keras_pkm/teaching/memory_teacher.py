@@ -127,6 +127,9 @@ class MemoryTeacher:
     ) -> int:
         """Takes a training step on each batch, repeating the batches.
 
+        The optimizer goes on where the last call ended. After a patch was
+        reverted, make a new teacher: the moments would still know it.
+
         Args:
             batches: batches as for `fit`: a list of tuples `(x, y)` or
                 `(x, y, sample_weight)`, a `tf.data.Dataset`, a

@@ -14,8 +14,9 @@ def freeze_memory(
 ) -> None:
     """Freezes some parts of all memories of a model; the others are trained.
 
-    Call it before `compile`. Table 5 of the paper has results with frozen
-    values.
+    Call it before `compile`, and again after a model has been loaded: files of
+    models do not say which parts are frozen. Table 5 of the paper has results
+    with frozen values.
 
     Args:
         model: any Keras model with memories, such as a
