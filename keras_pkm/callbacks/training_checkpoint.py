@@ -56,10 +56,10 @@ class TrainingCheckpoint(keras.callbacks.Callback):
             written after the execution in which it is due.
         keep: int. The number of newest checkpoints to keep. Defaults to `2`:
             if the disk damages one, there is another to resume from.
-        state: optional dict or dataclass with anything else to save. It must
-            be serializable as JSON, and is restored in place, as JSON gives it
-            back: keys are strings then, and tuples are lists. Defaults to an
-            empty dict.
+        state: optional dict, or dataclass that is not frozen, with anything
+            else to save. It must be serializable as JSON, and is restored in
+            place, as JSON gives it back: keys are strings then, and tuples are
+            lists. Defaults to an empty dict.
 
     Attributes:
         step: int. Steps done, skipped ones included.

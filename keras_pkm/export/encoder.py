@@ -12,7 +12,7 @@ from keras import ops
 from keras_pkm.export.value_tables import ValueTable
 from keras_pkm.layers.memories import memories
 from keras_pkm.layers.memories import tables
-from keras_pkm.models.families import has_task
+from keras_pkm.models.families import find_task_class
 from keras_pkm.ops import portable_reads
 from keras_pkm.ops.tensorflow.replicas import components
 
@@ -142,8 +142,9 @@ def _pooled(
     knows of no other, of the last one.
     """
     plain = getattr(backbone, "plain_backbone", backbone)
-    if not has_task(keras_hub.models.CausalLM, type(plain)):
+    if find_task_class(keras_hub.models.CausalLM, type(plain)) is None:
         return outputs[:, 0]
-    count = ops.sum(ops.cast(backbone.input["padding_mask"], "int32"), axis=1)
-    last = ops.maximum(count - 1, 0)[:, None, None]
-    return ops.take_along_axis(outputs, last, axis=1)[:, 0]
+    # The last 1 of the mask, on whichever side the padding is.
+    is_token = ops.cast(backbone.input["padding_mask"], "int32")
+    last = ops.argmax(ops.cumsum(is_token, axis=1), axis=1)
+    return ops.take_along_axis(outputs, last[:, None, None], axis=1)[:, 0]

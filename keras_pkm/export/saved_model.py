@@ -117,7 +117,8 @@ def saved_model(
         values_dtype: Format of the stored memory values: `"float32"`,
             `"bfloat16"`, or `"int8"` with a scale for each row.
         prune_unused: Texts. Only memory rows that these read are kept; all
-            others are replaced by a single row of zeros.
+            others are replaced by a single row of zeros. Not for models of two
+            texts, and neither is `compare`: single texts are read.
         keep_top: With `prune_unused`, the smallest set of rows that have this
             percentage of all read weights is kept.
         compare: Texts on which the exported model is compared with the given
@@ -190,7 +191,7 @@ def saved_model(
             )
         if what == "classifier":
             labels = _check_labels(labels, head.num_classes)
-        if what == "qa" or texts == 2:
+        if what == "qa" or (what == "classifier" and texts == 2):
             _check_measured(prune_unused, compare)
         encoder, change = make_encoder(
             *(backbone, head, tokenizer, length, values_dtype),

@@ -11,6 +11,7 @@ from keras import ops
 from keras_pkm.layers.make_memory import MemoryTemplate
 from keras_pkm.layers.make_memory import make_memory
 from keras_pkm.layers.make_memory import memory_config
+from keras_pkm.ops.arguments import may_be_mask_of
 from keras_pkm.ops.backend import backend
 from keras_pkm.ops.tensors import Tensor
 
@@ -176,7 +177,7 @@ class MemoryBlock(keras.layers.Layer):
             mask = given.get(name)
             # With a cache, a mask may cover tokens that are not in the inputs;
             # an attention mask may have a row for each of them.
-            if mask is not None and _may_be_of(y, mask):
+            if mask is not None and may_be_mask_of(y, mask):
                 return mask
         return None
 
@@ -209,14 +210,6 @@ class MemoryBlock(keras.layers.Layer):
     def from_config(cls, config: dict[str, Any]) -> "MemoryBlock":
         block = keras.saving.deserialize_keras_object(config["block"])
         return cls(**{**config, "block": block})
-
-
-def _may_be_of(y: Tensor, mask: Tensor) -> bool:
-    """Whether a mask has the shape of a block's outputs, without the width."""
-    sizes = tuple(mask.shape), tuple(y.shape[:-1])
-    return len(sizes[0]) == len(sizes[1]) and all(
-        None in pair or pair[0] == pair[1] for pair in zip(*sizes)
-    )
 
 
 def _with_arguments_of(

@@ -164,23 +164,22 @@ def plain_task_class(
     Raises:
         ValueError: it has no such task.
     """
-    for plain_cls in _plain_classes_below(kind):
-        if plain_cls.backbone_cls is family:
-            return plain_cls
+    if found := find_task_class(kind, family):
+        return found
     raise ValueError(
         f"`task` must be a kind of task that a `{family.__name__}` has. "
         f"Received: `{kind.__name__}`."
     )
 
 
-def has_task(
+def find_task_class(
     kind: type[keras_hub.models.Task], family: type[keras_hub.models.Backbone]
-) -> bool:
-    """Whether a family has plain tasks of a kind."""
-    return any(
-        plain_cls.backbone_cls is family
-        for plain_cls in _plain_classes_below(kind)
-    )
+) -> type[keras_hub.models.Task] | None:
+    """Returns what `plain_task_class` does, or `None` if there is none."""
+    for plain_cls in _plain_classes_below(kind):
+        if plain_cls.backbone_cls is family:
+            return plain_cls
+    return None
 
 
 def register_families() -> None:

@@ -90,8 +90,8 @@ def copy_matching_weights(
     new = _weights_by_path(target)
     if skip is not None:
         old = {k: v for k, v in old.items() if not re.search(skip, k)}
-    _check_addresses(source, target)
     common = [path for path in new if path in old]
+    _check_addresses(source, target, common)
     for path in common:
         if old[path].shape != new[path].shape:
             raise ValueError(
@@ -126,17 +126,18 @@ def _check_plain(model: keras.layers.Layer) -> None:
 
 
 def _check_addresses(
-    source: keras.layers.Layer, target: keras.layers.Layer
+    source: keras.layers.Layer, target: keras.layers.Layer, common: list[str]
 ) -> None:
     """Checks that tokens find the same slots in memories of the same path."""
     old, new = (
         {
             memory.table.values.path.removeprefix(f"{model.name}/"): memory
             for memory in memories(model).values()
+            if memory.built
         }
         for model in (source, target)
     )
-    for path in old.keys() & new.keys():
+    for path in set(common) & old.keys() & new.keys():
         ours, theirs = old[path].addressing(), new[path].addressing()
         if ours != theirs:
             raise ValueError(

@@ -128,17 +128,22 @@ def one_of(name: str, value: Any, options: tuple[str, ...]) -> str:
     return str(value)
 
 
+def may_be_mask_of(inputs: Tensor, mask: Tensor) -> bool:
+    """Whether a mask has the shape of the inputs, but for the last dimension.
+
+    A size that is not known fits any other.
+    """
+    sizes = tuple(mask.shape), tuple(inputs.shape[:-1])
+    return len(sizes[0]) == len(sizes[1]) and all(
+        None in pair or pair[0] == pair[1] for pair in zip(*sizes)
+    )
+
+
 def check_mask(inputs: Tensor, mask: Tensor | None) -> None:
-    """Checks that a mask has the shape of the inputs without the last."""
-    if mask is None:
-        return
-    expected = tuple(inputs.shape[:-1])
-    received = tuple(mask.shape)
-    if len(received) != len(expected) or any(
-        None not in sizes and sizes[0] != sizes[1]
-        for sizes in zip(received, expected)
-    ):
+    """Checks that a mask, if there is one, has the shape of the inputs."""
+    if mask is not None and not may_be_mask_of(inputs, mask):
         raise ValueError(
             "`mask` must have the shape of `inputs` without the last "
-            f"dimension, {expected}. Received: mask of shape {received}."
+            f"dimension, {tuple(inputs.shape[:-1])}. Received: mask of shape "
+            f"{tuple(mask.shape)}."
         )

@@ -370,8 +370,9 @@ def _check_dtypes(variables: Sequence[keras.Variable]) -> None:
     for variable in variables:
         if variable.dtype in ("float16", "bfloat16"):
             raise ValueError(
-                "`PKMAdam` must train variables of float32: in half precision, "
-                "β₂ = 0.999 is 1, and Adam's steps are zero. Received: "
+                "`PKMAdam` must train variables of float32: half precision "
+                "loses its steps in rounding, and in bfloat16, where "
+                "β₂ = 0.999 is 1, all of them. Received: "
                 f"'{variable.path}' of {variable.dtype}. Make the model with "
                 f"the dtype policy 'mixed_{variable.dtype}', or freeze the "
                 "variable."

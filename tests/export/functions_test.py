@@ -245,10 +245,10 @@ def test_a_causal_text_is_represented_by_its_last_token(tmp_path):
     plain = make_plain("GPT2")
     model = keras_pkm.models.add_memory(plain, (1,), MEMORY)
     encoder = Encoder(model)
-    ids, mask = tf.constant([[3, 4, 5, 0], [3, 6, 0, 0]]), [[1] * 3 + [0]]
-    mask = tf.constant([*mask, [1, 1, 0, 0]])
+    ids = tf.constant([[3, 4, 5, 0], [0, 0, 3, 6]])
+    mask = tf.constant([[1, 1, 1, 0], [0, 0, 1, 1]])
     found = encoder({"input_word_ids": ids, "input_mask": mask})
     sequence = found["sequence_output"].numpy()
     np.testing.assert_array_equal(
-        found["pooled_output"], [sequence[0, 2], sequence[1, 1]]
+        found["pooled_output"], [sequence[0, 2], sequence[1, 3]]
     )

@@ -3,6 +3,7 @@
 import keras_hub
 import pytest
 
+from keras_pkm.layers.word_edges import _BYTES
 from keras_pkm.layers.word_edges import BEGINS
 from keras_pkm.layers.word_edges import ENDS
 from keras_pkm.layers.word_edges import read_word_edges
@@ -48,8 +49,6 @@ def test_scripts_without_spaces(first, second, expected):
 
 def as_bytes(text):
     """A text as tokens of byte pairs spell it."""
-    from keras_pkm.layers.word_edges import _BYTES
-
     spelled = {number: character for character, number in _BYTES.items()}
     head, text = ("Ġ", text[1:]) if text[0] == "Ġ" else ("", text)
     return head + "".join(spelled[byte] for byte in text.encode())

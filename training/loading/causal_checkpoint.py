@@ -1,6 +1,6 @@
 """What KerasHub leaves out of a causal checkpoint of transformers."""
 
-import inspect
+import math
 import pathlib
 from typing import Any
 
@@ -15,21 +15,20 @@ from training.runs.user_error import UserError
 _COMPUTED: dict[str, dict[str, tuple[Any, ...]]] = {
     "gpt2": {
         "activation_function": ("gelu_new", "gelu_pytorch_tanh", "gelu_fast"),
-        "layer_norm_epsilon": (1e-5,),
         "scale_attn_weights": (True,),
         "scale_attn_by_inverse_layer_idx": (False,),
         "add_cross_attention": (False,),
         "tie_word_embeddings": (True,),
+        "quantization_config": (None,),
+        "auto_map": (None, {}),
     },
     "llama": {
         "hidden_act": ("silu", "swish"),
         "attention_bias": (False,),
         "mlp_bias": (False,),
+        "quantization_config": (None,),
+        "auto_map": (None, {}),
     },
-}
-_OF_ALL: dict[str, tuple[Any, ...]] = {
-    "quantization_config": (None,),
-    "auto_map": (None, {}),
 }
 
 
@@ -38,7 +37,8 @@ def match_config(
 ) -> None:
     """Makes a model compute what `config.json` says.
 
-    KerasHub's Llama has an epsilon of 1e-6, whatever the checkpoint has.
+    KerasHub's Llama has an epsilon of 1e-6, whatever the checkpoint has. The
+    models of other types than GPT-2 and Llama are as KerasHub loads them.
 
     Args:
         task: The model, as KerasHub has loaded it.
@@ -50,24 +50,27 @@ def match_config(
     path = directory / "config.json"
     config = read_json(path, default={})
     kind = config.get("model_type")
-    if kind is None:
-        return
-    for name, values in {**_OF_ALL, **_COMPUTED.get(kind, {})}.items():
+    for name, values in _COMPUTED.get(kind, {}).items():
         value = config.get(name, values[0])
         if value not in values:
             raise _not_computed(path, name, values[0], value)
-    width = config.get("n_embd")
-    if kind == "gpt2" and config.get("n_inner") not in (None, 4 * width):
-        raise _not_computed(path, "n_inner", 4 * width, config["n_inner"])
-    rope = config.get("rope_parameters") or {}
-    scaling = rope.get("rope_type", "default")
-    if scaling != "default" and not config.get("rope_scaling"):
-        raise _not_computed(path, "rope_type", "default", scaling)
-    epsilon = config.get("rms_norm_eps")
-    backbone = task.backbone
-    arguments = inspect.signature(type(backbone)).parameters
-    if epsilon is not None and "layer_norm_epsilon" in arguments:
-        _set_epsilon(backbone, float(epsilon))
+    if kind == "gpt2":
+        width, epsilon = config["n_embd"], config.get("layer_norm_epsilon")
+        if config.get("n_inner") not in (None, 4 * width):
+            raise _not_computed(path, "n_inner", 4 * width, config["n_inner"])
+        # It may have been rounded to float32.
+        if epsilon is not None and not math.isclose(
+            epsilon, 1e-5, rel_tol=1e-6
+        ):
+            raise _not_computed(path, "layer_norm_epsilon", 1e-5, epsilon)
+    if kind == "llama":
+        rope = config.get("rope_parameters") or {}
+        scaling = rope.get("rope_type", "default")
+        # KerasHub reads the older entry.
+        if scaling != "default" and not config.get("rope_scaling"):
+            raise _not_computed(path, "rope_type", "default", scaling)
+        if (epsilon := config.get("rms_norm_eps")) is not None:
+            _set_epsilon(task.backbone, float(epsilon))
 
 
 def _set_epsilon(backbone: keras_hub.models.Backbone, epsilon: float) -> None:

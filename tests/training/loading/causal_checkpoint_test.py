@@ -66,7 +66,16 @@ def test_what_kerashub_does_not_compute(config, message, tmp_path):
         match_config(None, write(tmp_path, config))
 
 
-@pytest.mark.parametrize("config", [GPT2, {"config": {}}])
+@pytest.mark.parametrize(
+    "config",
+    [
+        GPT2,
+        # As float32.
+        {**GPT2, "layer_norm_epsilon": 9.999999747378752e-06},
+        {"model_type": "gpt_oss", "rope_parameters": {"rope_type": "yarn"}},
+        {"config": {}},
+    ],
+)
 def test_what_it_computes(config, tmp_path):
     task = keras_hub.models.GPT2CausalLM(make_plain("GPT2"), None)
     match_config(task, write(tmp_path, config))

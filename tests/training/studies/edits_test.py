@@ -83,12 +83,8 @@ def test_the_command(model, tmp_path, capsys):
     assert main(flags.split()) == 0
     found = json.loads((out / "report.json").read_text())
     assert [*found["ways"]] == ["prompt-one", "facts"]
-    assert [
-        len(way["tried"][0]["seeds"]) for way in found["ways"].values()
-    ] == [
-        2,
-        2,
-    ]
+    for way in found["ways"].values():
+        assert len(way["tried"][0]["seeds"]) == 2
     assert "memory of facts" in capsys.readouterr().out
     again = flags.replace("--passes 2", "--passes 3")
     assert main(again.split()) == 2
