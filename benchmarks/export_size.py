@@ -16,6 +16,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
+from typing import Literal
 
 if __name__ == "__main__":
     # A clone runs its own code, from any folder, installed or not.
@@ -30,7 +31,8 @@ from benchmarks.timing.report import megabytes
 from benchmarks.timing.report import report
 
 ROOT = pathlib.Path(__file__).parents[1]
-DTYPES = ("float32", "bfloat16", "int8")
+DType = Literal["float32", "bfloat16", "int8"]
+DTYPES: tuple[DType, ...] = ("float32", "bfloat16", "int8")
 
 
 def save_preset(path, sizes, length):
@@ -91,6 +93,7 @@ def load(path, vocabulary_size, length):
 def main(
     base: BertSizes = BASE,
     length: int = 128,
+    dtypes: tuple[DType, ...] = DTYPES,
     out: pathlib.Path = pathlib.Path("runs/benchmarks"),
 ):
     """Exports a large encoder with tables of each dtype.
@@ -98,12 +101,15 @@ def main(
     Args:
         base: Sizes of the encoder.
         length: Number of tokens of the inputs on which outputs are compared.
+        dtypes: Dtypes of the tables. Outputs are compared with the first one's.
         out: Directory of the table and its JSON.
     """
-    report("export_size", measure(base, length), out)
+    report("export_size", measure(base, length, dtypes), out)
 
 
-def measure(sizes: BertSizes, length: int) -> Iterator[dict]:
+def measure(
+    sizes: BertSizes, length: int, dtypes: tuple[DType, ...]
+) -> Iterator[dict]:
     """Yields a row for each dtype."""
     expected = None
     # Each in a process of its own.
@@ -114,7 +120,7 @@ def measure(sizes: BertSizes, length: int) -> Iterator[dict]:
         folder = pathlib.Path(folder)
         preset = str(folder / "preset")
         pool.submit(save_preset, preset, sizes, length).result()
-        for dtype in DTYPES:
+        for dtype in dtypes:
             out = folder / dtype
             took = export(preset, out, dtype)
             outputs, size = pool.submit(

@@ -66,7 +66,7 @@ def time_in_turn(
         facts = [process.result() for process in processes]
         for task in tasks:
             for process in processes:
-                process.ask("warm up", task)
+                process.ask("warm_up", task)
             seconds = [[] for _ in processes]
             for _ in range(rounds):
                 for process, times in zip(processes, seconds):
@@ -86,10 +86,11 @@ class _Process:
         context = multiprocessing.get_context("spawn")
         self._connection, there = context.Pipe()
         self._process = context.Process(
-            target=_serve, args=(there, contender), daemon=True
+            target=_serve, args=(there,), daemon=True
         )
         self._process.start()
         there.close()
+        self._connection.send(("build", contender))
 
     def __enter__(self):
         return self
@@ -98,8 +99,8 @@ class _Process:
         self._process.kill()
         self._process.join()
 
-    def ask(self, *question):
-        self._connection.send(question)
+    def ask(self, question, task):
+        self._connection.send((question, task))
         return self.result()
 
     def result(self):
@@ -116,37 +117,36 @@ class _Process:
         return answer
 
 
-def _serve(connection, contender):
-    def answer(function):
+def _serve(connection):
+    timed = Timed()
+    while True:
+        question, argument = connection.recv()
         try:
-            connection.send((False, function()))
+            connection.send((False, getattr(timed, question)(argument)))
         except Exception:
             connection.send((True, traceback.format_exc()))
 
-    def start():
-        nonlocal before, case
+
+class Timed:
+    """A contender, in its own process."""
+
+    def build(self, contender):
         module, name = contender.build.split(".")
         module = importlib.import_module(f"benchmarks.contenders.{module}")
-        before = peak_memory.current()
-        case = getattr(module, name)(*contender.args)
-        return case.facts
+        self._before = peak_memory.current()
+        self._case = getattr(module, name)(*contender.args)
+        return self._case.facts
 
-    def warm_up():
+    def warm_up(self, task):
         for _ in range(2):
-            case.tasks[task]()
+            self._case.tasks[task]()
         peak_memory.reset()
 
-    def seconds():
+    def time(self, task):
         begin = time.perf_counter()
-        case.tasks[task]()
+        self._case.tasks[task]()
         return time.perf_counter() - begin
 
-    def peak():
+    def peak(self, task):
         most = peak_memory.peak()
-        return None if most is None else most - before
-
-    before = case = None
-    answer(start)
-    while True:
-        question, task = connection.recv()
-        answer({"warm up": warm_up, "time": seconds, "peak": peak}[question])
+        return None if most is None else most - self._before
