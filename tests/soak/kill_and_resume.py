@@ -32,9 +32,9 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 # The table is large for such a model: checkpoints take a while to be written.
 SHORT_RUN = (
-    "--vocabulary-size 400 --sequence-length 16 --num-layers 2 "
+    "--vocabulary-size 400 --sequence-length 16 --num-layers 1 "
     "--hidden-dim 32 --num-heads 2 --intermediate-dim 32 --dropout 0.1 "
-    "--memory-layers 2 --num-sub-keys 256 --memory-top-k 4 --memory-key-dim 8 "
+    "--memory-layers 1 --num-sub-keys 256 --memory-top-k 4 --memory-key-dim 8 "
     "--query-dropout 0.1 --value-dropout 0.1 --batch-size 8 --plain-steps 12 "
     "--steps 12 --evaluate-every 6 --checkpoint-every 2"
 ).split()

@@ -21,8 +21,8 @@ from training.commands.strategy import create_strategy
 from training.runs.user_error import UserError
 
 ARGS = (
-    "--vocabulary-size 400 --sequence-length 16 --num-layers 2 "
-    "--hidden-dim 16 --num-heads 2 --intermediate-dim 16 --memory-layers 2 "
+    "--vocabulary-size 400 --sequence-length 16 --num-layers 1 "
+    "--hidden-dim 16 --num-heads 2 --intermediate-dim 16 --memory-layers 1 "
     "--num-sub-keys 8 --memory-top-k 4 --memory-key-dim 8 --batch-size 8 "
     "--plain-steps 0 --steps 10 --evaluate-every 5 --checkpoint-every 2 "
     "--held-out 0.2 --precision float32"
@@ -92,7 +92,7 @@ def test_two_workers_train_as_one_device(args, two_workers, tmp_path):
         for name in expected.get_variable_to_shape_map()
         if name.startswith("model/")
     ]
-    assert len(names) > 40
+    assert len(names) > 30
     for name in names:
         np.testing.assert_allclose(
             actual.get_tensor(name),
@@ -103,7 +103,7 @@ def test_two_workers_train_as_one_device(args, two_workers, tmp_path):
     # Held-out figures are those of all workers together.
     (stage,), (other,) = figures_of(run_dir), figures_of(tmp_path / "one")
     assert stage["perplexity"] == pytest.approx(other["perplexity"], rel=1e-5)
-    assert stage["memory_usage"]["2"]["top1_reads"] > 0
+    assert stage["memory_usage"]["1"]["top1_reads"] > 0
     for output in outputs:
         row = f"| resm | 10 | {stage['perplexity']:.2f} |"
         assert row in squeezed(output)
