@@ -11,10 +11,19 @@ NOTEBOOKS = sorted(
     (pathlib.Path(__file__).parents[1] / "notebooks").glob("*.ipynb")
 )
 
+DOCUMENTS = [
+    f"The function {name} returns what number {number} of the list names."
+    for number in range(300)
+    for name in ("open", "read", "close")
+]
+
 
 @pytest.mark.slow
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_runs(path, monkeypatch):
+def test_runs(path, tmp_path, monkeypatch):
+    text = tmp_path / "text.txt"
+    text.write_text("\n\n".join(DOCUMENTS))
+    monkeypatch.setenv("NOTEBOOK_TEXT", str(text))
     monkeypatch.setenv("NOTEBOOK_STEPS", "8")
     monkeypatch.setenv("NOTEBOOK_EPOCHS", "1")
     notebook = nbformat.read(path, as_version=4)

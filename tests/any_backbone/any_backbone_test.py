@@ -1,7 +1,5 @@
 """Memories in backbones of KerasHub's families."""
 
-import inspect
-
 import keras
 import keras_hub
 import numpy as np
@@ -51,7 +49,7 @@ def test_starts_exactly_as_the_plain_model(family):
     assert any((a != b).any() for a, b in zip(changed, before))
 
 
-@pytest.mark.parametrize("family", families(ALL))
+@pytest.mark.parametrize("family", families(["Bert", "GPT2", "Gemma"]))
 def test_one_table_for_all_layers(family):
     plain = make_plain(family)
     inputs = inputs_of(plain)
@@ -80,9 +78,13 @@ def test_the_memory_is_added_behind_its_block():
 
 
 @pytest.mark.parametrize("family", families([*CAUSAL, "Gemma4", "GptOss"]))
-@pytest.mark.parametrize("memory", [FILLED, "n-grams"], ids=["keys", "n-grams"])
-def test_generation_with_a_cache_is_generation_without(family, memory):
-    check_generation(family, memory, "greedy")
+def test_generation_with_a_cache_is_generation_without(family):
+    check_generation(family, FILLED, "greedy")
+
+
+@pytest.mark.parametrize("family", families(["GPT2", "Gemma", "Llama"]))
+def test_generation_with_n_grams(family):
+    check_generation(family, "n-grams", "greedy")
 
 
 @pytest.mark.parametrize("memory", [FILLED, "n-grams"], ids=["keys", "n-grams"])
@@ -160,19 +162,6 @@ def test_presets_keep_tied_embeddings(tmp_path):
     loaded = keras_hub.models.Backbone.from_preset(str(tmp_path))
     assert len(loaded.weights) == len(model.weights)
     assert_same(loaded, model, inputs_of(model))
-
-
-@pytest.mark.parametrize("family", families(ALL))
-def test_configs_have_every_argument_of_the_plain_class(family):
-    """A value that is left out would come back as the default."""
-    plain = make_plain(family)
-    arguments = set(inspect.signature(type(plain)).parameters) - {"kwargs"}
-    if family == "Mixtral":
-        # The backbone itself does not know it, and returns no such logits.
-        arguments.remove("output_router_logits")
-    model = keras_pkm.models.add_memory(plain, (2,), MEMORY)
-    config = model.get_config()["backbone"]["config"]
-    assert arguments <= set(config)
 
 
 def test_presets_take_another_dtype(tmp_path):

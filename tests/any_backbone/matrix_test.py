@@ -1,6 +1,7 @@
 """What a memory must not break, in each of several families of KerasHub."""
 
 import gc
+import inspect
 import pathlib
 import pickle
 import subprocess
@@ -16,7 +17,6 @@ import keras_pkm
 from keras_pkm.models import families
 from keras_pkm.optimizers import PKMAdam
 from tests.any_backbone.tiny_families import ALL
-from tests.any_backbone.tiny_families import CAUSAL
 from tests.any_backbone.tiny_families import FILLED
 from tests.any_backbone.tiny_families import LENGTH
 from tests.any_backbone.tiny_families import MEMORY
@@ -30,14 +30,16 @@ from tests.any_backbone.tiny_families import outputs_of
 pytestmark = pytest.mark.slow
 
 SCRIPT = pathlib.Path(__file__).with_name("load_presets.py")
-TRAINED = ("Bloom", "GPT2", "Gemma", "Llama", "Mistral", "OPT", "Phi3", "Qwen")
+TRAINED = ("Bloom", "GPT2", "Gemma", "Llama")
 
 
 def test_presets_in_a_fresh_process(tmp_path):
     """One process loads a backbone of each family."""
     expected = {}
     for family in ALL:
-        model = keras_pkm.models.add_memory(make_plain(family), (2,), FILLED)
+        plain = make_plain(family)
+        model = keras_pkm.models.add_memory(plain, (2,), FILLED)
+        check_config(family, plain, model)
         model.save_to_preset(str(tmp_path / family))
         inputs = inputs_of(model)
         np.savez(tmp_path / family / "inputs.npz", **inputs)
@@ -50,6 +52,15 @@ def test_presets_in_a_fresh_process(tmp_path):
         found = np.load(tmp_path / family / "outputs.npz")
         for name, output in zip(sorted(found), outputs, strict=True):
             np.testing.assert_array_equal(found[name], output, err_msg=family)
+
+
+def check_config(family, plain, model):
+    """An argument that is left out would come back as the default."""
+    arguments = set(inspect.signature(type(plain)).parameters) - {"kwargs"}
+    if family == "Mixtral":
+        # The backbone itself does not know it, and returns no such logits.
+        arguments.remove("output_router_logits")
+    assert arguments <= set(model.get_config()["backbone"]["config"]), family
 
 
 def continuations(causal_lm, prompt, width, steps):
@@ -69,7 +80,7 @@ def continuations(causal_lm, prompt, width, steps):
     return beams
 
 
-@pytest.mark.parametrize("family", CAUSAL)
+@pytest.mark.parametrize("family", ["GPT2", "Gemma", "Llama"])
 def test_beam_search_with_a_cache_is_one_without(family):
     causal_lm = make_causal_lm(family)
     causal_lm.compile(sampler=keras_hub.samplers.BeamSampler(num_beams=3))
@@ -99,14 +110,12 @@ def compiled(family, eager=True):
     return causal_lm
 
 
-# The graphs of each take twenty seconds, and all families share the code.
-@pytest.mark.parametrize("family", ["GPT2", "Llama"])
-def test_two_replicas_train_as_one(family, mirrored):
-    one = compiled(family, eager=False)
+def test_two_replicas_train_as_one(mirrored):
+    one = compiled("GPT2", eager=False)
     started = [weight.numpy() for weight in one.weights]
     fit(one)
     with mirrored.scope():
-        two = compiled(family, eager=False)
+        two = compiled("GPT2", eager=False)
     fit(two)
     changed = False
     for a, b, before in zip(one.weights, two.weights, started, strict=True):
@@ -177,12 +186,8 @@ def test_the_families_are_those_that_have_classes():
     [
         ("Bert", "resm"),
         ("Bert", "pkm"),
-        ("Bert", "serial"),
-        ("DistilBert", "resm"),
         ("Electra", "resm"),
         ("GPT2", "serial"),
-        ("Llama", "serial"),
-        ("Roberta", "resm"),
     ],
 )
 def test_presets_of_quantized_models(family, memory_block, tmp_path):

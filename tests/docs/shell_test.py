@@ -28,7 +28,7 @@ _SIZES = (
     "--intermediate-dim 16 --num-sub-keys 4 --memory-top-k 2 "
     "--memory-key-dim 8"
 )
-_SHORT = "--steps 2 --plain-steps 2 --batch-size 4"
+_SHORT = "--steps 2 --plain-steps 0 --batch-size 4"
 # What is added to the arguments of each command.
 SMALL = {
     "training/pretrain.py": f"{_SIZES} {_SHORT} --vocabulary-size 300",
@@ -129,6 +129,9 @@ def made_small(line):
         small = small.replace(" --vocabulary-size 300", "")
     if script == "training/teach.py" and {"--apply", "--revert"} & {*args}:
         small = ""
+    if "mirrored" in args:
+        # One of the runs has both stages.
+        small += " --plain-steps 2"
     if script == "training/pretrain.py" and "--text" not in args:
         small += " --text 'books/*.txt'"
     return f"{line} {small}"
