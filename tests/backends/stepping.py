@@ -17,8 +17,12 @@ def strategy():
     return backend.strategy_of(keras.Sequential([keras.layers.Dense(1)]))
 
 
-def run(function, variables, mode, *arrays):
-    """The results of a function, which returns a list of tensors."""
+def run(function, variables, mode, *arrays, compiler="aot_eager"):
+    """The results of a function, which returns a list of tensors.
+
+    torch's default compiler, "inductor", builds C++ for each function, which
+    takes half a minute; "aot_eager" traces the same and runs torch's kernels.
+    """
     tensors = list(map(ops.convert_to_tensor, arrays))
     if mode == "eager":
         return list(map(to_numpy, function(*tensors)))
@@ -27,7 +31,7 @@ def run(function, variables, mode, *arrays):
 
         # Where the compiler leaves something out, it warns about itself.
         with warnings.catch_warnings(action="ignore"):
-            compiled = torch.compile(function, dynamic=False)
+            compiled = torch.compile(function, dynamic=False, backend=compiler)
             return list(map(to_numpy, compiled(*tensors)))
     compiled = backend.compiled(function, variables, strategy())
     return list(map(to_numpy, compiled(*tensors)))
