@@ -32,7 +32,7 @@ def test_one_monitor_watches_several_trainings():
             keras.utils.set_random_seed(seed)
             memory = ProductKeyMemory(8, top_k=2, key_dim=4)
             models.append(keras.Sequential([keras.Input((8,)), memory]))
-        models[-1].compile(PKMAdam(0.1, 0.1), loss="mse")
+        models[-1].compile(PKMAdam(0.1, 0.1), loss="mse", run_eagerly=True)
         history = (
             models[-1]
             .fit(x, y, epochs=2 - again, callbacks=[monitor], verbose=0)

@@ -13,6 +13,9 @@ for name in ("keras_pkm", "keras_hub", "keras_nlp"):
     sys.modules[name] = None  # importing it is an error
 
 import keras  # noqa: E402
+
+# Beside this script.
+import loaders  # noqa: E402
 import numpy as np  # noqa: E402
 import tensorflow as tf  # noqa: E402
 import tensorflow_hub as hub  # noqa: E402
@@ -64,24 +67,28 @@ def run_saved_model_cli(path, case, features):
 # Of "encoder@7x12" the kind is "encoder".
 for kind in dict.fromkeys(case.split("@")[0] for case in inputs):
     path = os.path.join(exports, kind)
+    tried = loaders.LOADERS[kind]
     loaded = hub.load(path)
-    loaders = {
-        "hub.load": loaded,
-        "hub.KerasLayer": hub.KerasLayer(path),
-        "TFSMLayer": keras.layers.TFSMLayer(path, call_endpoint="__call__"),
-    }
+    callables = {"hub.load": loaded}
+    if "hub.KerasLayer" in tried:
+        callables["hub.KerasLayer"] = hub.KerasLayer(path)
+    if "TFSMLayer" in tried:
+        callables["TFSMLayer"] = keras.layers.TFSMLayer(
+            path, call_endpoint="__call__"
+        )
     cases = [case for case in inputs if case.split("@")[0] == kind]
     for case in cases:
         features = inputs[case]
         # Models of one input are called with it.
         x = features if len(features) > 1 else next(iter(features.values()))
-        for name, loader in loaders.items():
+        for name, loader in callables.items():
             keep(case, name, loader(x))
         if "memory_access" in loaded.signatures:
             access = loaded.signatures["memory_access"](**features)
             keep(case, "memory_access", access)
     # It loads the model anew each time.
-    run_saved_model_cli(path, cases[0], inputs[cases[0]])
+    if "saved_model_cli" in tried:
+        run_saved_model_cli(path, cases[0], inputs[cases[0]])
 
 encoder = hub.load(os.path.join(exports, "encoder"))
 x = inputs["encoder@7x12"]

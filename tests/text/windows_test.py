@@ -37,7 +37,7 @@ def definition(length, room, step):
     return firsts, np.argmax(scores, axis=0)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=25)
 @given(
     lengths=st.lists(st.integers(0, 900), min_size=1, max_size=3),
     room=st.integers(5, 400),

@@ -122,6 +122,7 @@ def test_init_from(tiny_run, train, source):
     assert stage["perplexity_before"] == pytest.approx(expected, rel=2e-3)
 
 
+@pytest.mark.slow
 def test_init_from_a_directory_of_transformers(train, tmp_path):
     pytest.importorskip("safetensors", reason="safetensors is not installed")
     with pytest.warns(UserWarning, match="New, with.*: pooled_dense/kernel"):

@@ -11,6 +11,7 @@ from training.corpora.word_pieces import make_tokenizer
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
 
+@pytest.mark.slow
 def test_splits_at_the_characters_at_which_keras_hub_does():
     words = ["0", "##0", "a", "##a", "s", "##s", "1", "##2", "\u2044", "-"]
     theirs = make_tokenizer(
