@@ -174,6 +174,8 @@ def test_backbones(
     args = f"--model {run_dir} --text {tiny_run.corpus} --limit 4"
     assert evaluate_mlm.main([*args.split(), "--out", str(figures)]) == 0
     assert json.loads(figures.read_text())["num_slots"] == 64
+    if backbone == "distilbert":
+        return  # the rest is the same code
     args = f"--init-from {run_dir} --text {tiny_run.corpus}"
     assert main([*args.split(), "--out", str(tmp_path / "more")]) == 2
     assert "at most the model's 16, received 32" in capsys.readouterr().err
@@ -186,7 +188,11 @@ def test_backbones(
 def test_the_same_seed_gives_the_same_run(train, tmp_path):
     losses = []
     for name in ("a", "b"):
-        train("--steps", "3", "--evaluate-every", "3", name=name)
+        train(
+            *"--num-layers 1 --memory-layers 1 --steps 3".split(),
+            *"--evaluate-every 3".split(),
+            name=name,
+        )
         with np.load(tmp_path / name / "held_out_losses.npz") as file:
             losses.append(file["nll"])
     np.testing.assert_array_equal(*losses)
