@@ -13,7 +13,6 @@ from keras_pkm.optimizers import LossScaleOptimizer
 from keras_pkm.optimizers import PKMAdam
 from tests.models.tiny import half_precision_batch
 from tests.models.tiny import half_precision_task
-from tests.slow_tier import eager_and_graph
 
 
 class Stop(Exception):
@@ -78,13 +77,12 @@ def state(task):
 
 
 @pytest.mark.parametrize(
-    "devices, epoch_steps, every, stops",
+    "eager, devices, epoch_steps, every, stops",
     [
-        (1, 3, 2, [3, 5]),
-        pytest.param(2, 2, 1, [1], marks=pytest.mark.slow),
+        (True, 1, 3, 2, [3, 5]),
+        pytest.param(False, 2, 2, 1, [1], marks=pytest.mark.slow),
     ],
 )
-@eager_and_graph
 def test_goes_on_exactly(
     eager, devices, epoch_steps, every, stops, mirrored, tmp_path
 ):

@@ -86,6 +86,7 @@ def test_a_directory_that_is_not_empty(presets, tmp_path, capsys):
     assert "--out must be a directory" in printed.err
 
 
+@pytest.mark.slow
 def test_runs(presets, tmp_path, capsys):
     """A fine-tuning run's best seed, with the task's classes and figures."""
     run_directory = tmp_path / "run"

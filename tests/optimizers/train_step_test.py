@@ -97,7 +97,7 @@ def trained_alike(one, two, batches, tolerance):
         slow("mixed_bfloat16", None, 1, "dense"),
         slow("mixed_float16", LossScaleOptimizer, 1, "sparse"),
         # `compile` wraps any optimizer in this one under float16.
-        ("mixed_float16", keras.optimizers.LossScaleOptimizer, 0, "sparse"),
+        slow("mixed_float16", keras.optimizers.LossScaleOptimizer, 0, "sparse"),
         slow("mixed_float16", keras.optimizers.LossScaleOptimizer, 1, "sparse"),
     ],
 )

@@ -10,7 +10,6 @@ import pytest
 
 from keras_pkm.files.presets import save_preset
 from keras_pkm.teaching.fact_prompts import OTHERS
-from tests.slow_tier import slow_but
 from training.corpora.byte_pairs import train_byte_pairs
 from training.facts.invented import invented
 from training.studies.edits.material import make_material
@@ -54,7 +53,8 @@ def recipe_for(model, tmp_path, **others):
     return EditsRecipe(model=model, out=tmp_path, **{**sizes, **others})
 
 
-@pytest.mark.parametrize("way", slow_but("prompt-all", WAYS))
+@pytest.mark.slow
+@pytest.mark.parametrize("way", WAYS)
 def test_a_way(way, model, tmp_path):
     recipe = recipe_for(model, tmp_path)
     rate = WAYS[way].rates(recipe)[0]

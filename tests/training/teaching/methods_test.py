@@ -8,6 +8,7 @@ import tensorflow as tf
 from keras_pkm.teaching import SlotImportance
 from tests.models.tiny import masked_batch
 from tests.models.tiny import tiny_masked_lm
+from tests.slow_tier import slow_but
 from training.runs.user_error import UserError
 from training.teaching.methods import ALL_MATRICES
 from training.teaching.methods import Lora
@@ -43,7 +44,7 @@ def values_of(task):
     return {variable.path: variable.numpy() for variable in task.weights}
 
 
-@pytest.mark.parametrize("method", TRAINED)
+@pytest.mark.parametrize("method", slow_but("values", TRAINED))
 def test_trains_its_part_and_nothing_else(method):
     task, batch = make_task(), batch_of(0)
     background = [batch_of(seed, batch=1) for seed in (1, 2, 3)]
