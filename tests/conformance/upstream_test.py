@@ -263,11 +263,8 @@ TASKS = {
 @pytest.mark.parametrize(
     "name",
     [
-        "MemoryDistilBertTextClassifier",
-        *(
-            pytest.param(f"MemoryBert{kind}", marks=pytest.mark.slow)
-            for kind in ("MaskedLM", "TextClassifier", "QuestionAnswerer")
-        ),
+        f"MemoryBert{kind}"
+        for kind in ("MaskedLM", "TextClassifier", "QuestionAnswerer")
     ],
 )
 def test_tasks(name):

@@ -19,7 +19,9 @@ def test_bfloat16(tiny_run, tmp_path):
 @pytest.mark.slow
 def test_float16(tmp_path):
     """With loss scaling, in a run of its own."""
-    build_tiny_run(tmp_path, "--precision", "mixed_float16")
+    build_tiny_run(
+        tmp_path, *"--precision mixed_float16 --plain-steps 0".split()
+    )
     run = open_tiny_run(tmp_path)
     assert run.files.read_recipe()["precision"] == "mixed_float16"
     check_that_preset_and_export_agree(run, tmp_path / "out")

@@ -59,7 +59,6 @@ def slow(*values):
     "eager, devices, num_parts, options",
     [
         (True, 1, 4, {}),
-        slow(False, 1, 4, {}),
         slow(False, 2, 2, {"global_clipnorm": 0.05}),
     ],
 )
@@ -188,8 +187,15 @@ def test_any_number_of_examples(parts, weighted, eager):
     same_weights(models[1], models[0])
 
 
-@eager_and_graph
-@pytest.mark.parametrize("weights", ["none", "sample", "class"])
+@pytest.mark.parametrize(
+    "weights, eager",
+    [
+        ("none", True),
+        ("sample", True),
+        ("class", True),
+        slow("sample", False),
+    ],
+)
 def test_train_on_batch(weights, eager):
     x, y, sample_weight = examples(7)
     y = np.arange(7) % 3
