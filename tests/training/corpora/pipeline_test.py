@@ -68,7 +68,7 @@ def pack(text, tokenizer, path):
 
 @pytest.mark.slow
 @settings(
-    max_examples=60,
+    max_examples=25,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
