@@ -185,7 +185,19 @@ def test_other_tokenizers():
         assert re.match(f".*{message}", why_not_in_graphs(tokenizer))
 
 
-@pytest.mark.parametrize("tokenizer", [*TOKENIZERS, *EXACT])
+@pytest.mark.parametrize(
+    "tokenizer",
+    [
+        # A graph of each takes seconds to trace.
+        *(
+            pytest.param(each, marks=pytest.mark.slow)
+            for each in TOKENIZERS[1:]
+        ),
+        TOKENIZERS[0],
+        EXACT[0],
+        *(pytest.param(each, marks=pytest.mark.slow) for each in EXACT[1:]),
+    ],
+)
 def test_tokenizers_by_themselves_read_what_is_served(tokenizer):
     texts = ["good\u00a0film\u3000a", "good\x00film", "a  good\tfilm"]
     served = graph(tokenizer)(tf.constant(texts))[0].to_list()

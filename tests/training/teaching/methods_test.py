@@ -80,6 +80,7 @@ def test_lora_on_all_matrices():
     assert len(found) == 2 * len(ALL_MATRICES)
 
 
+@pytest.mark.slow
 def test_values_can_have_a_rate_of_their_own():
     moved = []
     for times in (1, 10):
@@ -98,6 +99,7 @@ def test_values_can_have_a_rate_of_their_own():
         assert moved[1][path] == pytest.approx(factor * distance, rel=0.01)
 
 
+@pytest.mark.slow
 def test_a_step_goes_a_share_of_the_way_back():
     one, other = make_task(), make_task()
     start = values_of(one)
