@@ -243,6 +243,14 @@ def edits():
     for seed, relations in zip(one, ("city", "food", "colour")):
         yield (EDITS,), f"{percent(seed['paraphrase'], 0)} ({relations},"
 
+    single = seeds("edits-one", 3.0)
+    knows = [seed["paraphrase"] for seed in single]
+    yield (EDITS,), f"answers {middle(knows)} of the others"
+    yield (EDITS,), f"three seeds ({span(knows)})"
+    shares = changed(single, "other")
+    yield (EDITS,), f"changes {middle(shares)} of the other relations"
+    yield (EDITS,), f"relations ({span(shares)})"
+
     three = seeds("edits-three", 3.0)
     knows = [seed["paraphrase"] for seed in three]
     yield (EDITS,), f"{middle(knows)} are answered"
