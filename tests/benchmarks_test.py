@@ -28,7 +28,7 @@ TORCH = all(
 )
 
 
-def run_in_processes(script, arguments, output, rounds="--rounds 3"):
+def run_in_processes(script, arguments, output, rounds="--rounds 1"):
     """Returns what the script wrote as JSON, and printed, run as it is used."""
     command = [sys.executable, str(ROOT / "benchmarks" / script)]
     command += f"{arguments} {rounds} --out {output}".split()
@@ -71,7 +71,7 @@ def run(monkeypatch, capsys):
     """Does the same in this process."""
     monkeypatch.setattr(in_turn, "_Process", _Here)
 
-    def run(script, arguments, output, rounds="--rounds 3"):
+    def run(script, arguments, output, rounds="--rounds 1"):
         module = importlib.import_module(f"benchmarks.{script[:-3]}")
         arguments = f"{arguments} {rounds} --out {output}".split()
         tyro.cli(module.main, args=arguments)
