@@ -47,7 +47,7 @@ def written(script, output, printed):
     return json.loads((output / f"{name}.json").read_text())
 
 
-class _Here(in_turn.Timed):
+class _Here(in_turn.Runner):
     """Stands for a contender's process, which would import TensorFlow."""
 
     def __init__(self, contender):

@@ -118,17 +118,17 @@ class _Process:
 
 
 def _serve(connection):
-    timed = Timed()
+    runner = Runner()
     while True:
         question, argument = connection.recv()
         try:
-            connection.send((False, getattr(timed, question)(argument)))
+            connection.send((False, getattr(runner, question)(argument)))
         except Exception:
             connection.send((True, traceback.format_exc()))
 
 
-class Timed:
-    """A contender, in its own process."""
+class Runner:
+    """Builds a contender and times its tasks, as its process is asked to."""
 
     def build(self, contender):
         module, name = contender.build.split(".")

@@ -78,13 +78,9 @@ def test_the_memory_is_added_behind_its_block():
 
 
 @pytest.mark.parametrize("family", families([*CAUSAL, "Gemma4", "GptOss"]))
-def test_generation_with_a_cache_is_generation_without(family):
-    check_generation(family, FILLED, "greedy")
-
-
-@pytest.mark.parametrize("family", families(["GPT2", "Gemma", "Llama"]))
-def test_generation_with_n_grams(family):
-    check_generation(family, "n-grams", "greedy")
+@pytest.mark.parametrize("memory", [FILLED, "n-grams"], ids=["keys", "n-grams"])
+def test_generation_with_a_cache_is_generation_without(family, memory):
+    check_generation(family, memory, "greedy")
 
 
 @pytest.mark.parametrize("memory", [FILLED, "n-grams"], ids=["keys", "n-grams"])

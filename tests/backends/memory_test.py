@@ -14,7 +14,7 @@ from tests.backends.stepping import run
 from tests.contracts import fixed_rng
 from tests.contracts import to_numpy
 
-# On TensorFlow, what it is made of is tried in `tests/ops`, too.
+# On TensorFlow, `tests/layers` tries the same.
 pytestmark = (
     [pytest.mark.slow] if keras.backend.backend() == "tensorflow" else []
 )

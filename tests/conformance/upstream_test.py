@@ -205,7 +205,7 @@ TEXTS = ["at a to i", "at a to i"]
 
 def make_tokenizer(family):
     cls = getattr(keras_hub.models, f"{family}Tokenizer")
-    if family in ("Bert", "DistilBert"):
+    if family == "Bert":
         return cls(vocabulary=WORDS)
     numbers = {piece: number for number, piece in enumerate(PIECES)}
     return cls(vocabulary=numbers, merges=["a t"])
@@ -219,9 +219,9 @@ def make_preprocessor(family, kind, **options):
     )
 
 
-def masked_lm(family):
+def masked_lm():
     preprocessor = make_preprocessor(
-        family,
+        "Bert",
         "MaskedLM",
         # Every token, so that two calls mask the same.
         mask_selection_rate=1.0,
@@ -232,52 +232,39 @@ def masked_lm(family):
     return {"preprocessor": preprocessor}, (TEXTS,)
 
 
-def text_classifier(family):
-    preprocessor = make_preprocessor(family, "TextClassifier")
+def text_classifier():
+    preprocessor = make_preprocessor("Bert", "TextClassifier")
     return (
         {"preprocessor": preprocessor, "num_classes": 2},
         (tf.constant(TEXTS), [1, 0]),
     )
 
 
-def question_answerer(family):
+def question_answerer():
     texts = {"question": TEXTS, "context": TEXTS}
     labels = {"start": [1, 2], "end": [2, 2]}
-    preprocessor = make_preprocessor(family, "QuestionAnswerer")
+    preprocessor = make_preprocessor("Bert", "QuestionAnswerer")
     return {"preprocessor": preprocessor}, (texts, labels)
 
 
-TASKS = {
-    f"Memory{family}{kind}": (family, kind, make)
-    for kind, make in (
+# Half a minute each. The tasks of a kind have one base class, and differ in
+# attributes of the class alone.
+@pytest.mark.parametrize(
+    "kind, make",
+    [
         ("MaskedLM", masked_lm),
         ("TextClassifier", text_classifier),
         ("QuestionAnswerer", question_answerer),
-    )
-    for family in FAMILIES
-}
-
-
-# Half a minute each, and two with pairs of bytes. The tasks of a kind have one
-# base class, and differ in attributes of the class alone.
-@pytest.mark.parametrize(
-    "name",
-    [
-        f"MemoryBert{kind}"
-        for kind in ("MaskedLM", "TextClassifier", "QuestionAnswerer")
     ],
 )
-def test_tasks(name):
+def test_tasks(kind, make):
     """`predict` and `fit` with a preprocessor, inside and before the model."""
-    family, _, make = TASKS[name]
-    arguments, data = make(family)
-    backbone = models.add_memory(plain(family), (1,), MEMORY, "resm")
-    hub_tests.run_task_test(
-        getattr(models, name), {**arguments, "backbone": backbone}, data
-    )
+    arguments, data = make()
+    backbone = models.add_memory(plain("Bert"), (1,), MEMORY, "resm")
+    cls = getattr(models, f"MemoryBert{kind}")
+    hub_tests.run_task_test(cls, {**arguments, "backbone": backbone}, data)
 
 
-@pytest.mark.slow
 def test_causal_task_with_added_memory():
     preprocessor = make_preprocessor("GPT2", "CausalLM")
     task = keras_hub.models.GPT2CausalLM(plain("GPT2"), preprocessor)

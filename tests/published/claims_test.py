@@ -243,21 +243,26 @@ def edits():
     for seed, relations in zip(one, ("city", "food", "colour")):
         yield (EDITS,), f"{percent(seed['paraphrase'], 0)} ({relations},"
 
-    single = seeds("edits-one", 3.0)
-    knows = [seed["paraphrase"] for seed in single]
-    yield (EDITS,), f"answers {middle(knows)} of the others"
-    yield (EDITS,), f"three seeds ({span(knows)})"
-    shares = changed(single, "other")
-    yield (EDITS,), f"changes {middle(shares)} of the other relations"
-    yield (EDITS,), f"relations ({span(shares)})"
-
-    three = seeds("edits-three", 3.0)
-    knows = [seed["paraphrase"] for seed in three]
-    yield (EDITS,), f"{middle(knows)} are answered"
-    yield (EDITS,), f"three seeds ({span(knows)})"
-    shares = changed(three, "other")
-    yield (EDITS,), f"{middle(shares)} of the other relations change"
-    for kind in ("other", "never named", "two steps"):
+    for study, known, differs in (
+        (
+            "edits-one",
+            "answers {} of the others",
+            "changes {} of the other relations",
+        ),
+        (
+            "edits-three",
+            "{} are answered",
+            "{} of the other relations change",
+        ),
+    ):
+        three = seeds(study, 3.0)
+        knows = [seed["paraphrase"] for seed in three]
+        yield (EDITS,), known.format(middle(knows))
+        yield (EDITS,), f"three seeds ({span(knows)})"
+        shares = changed(three, "other")
+        yield (EDITS,), differs.format(middle(shares))
+        yield (EDITS,), f"({span(shares)})"
+    for kind in ("never named", "two steps"):
         yield (EDITS,), f"({span(changed(three, kind))})"
 
 

@@ -188,14 +188,10 @@ def test_other_tokenizers():
 @pytest.mark.parametrize(
     "tokenizer",
     [
-        # A graph of each takes seconds to trace.
-        *(
-            pytest.param(each, marks=pytest.mark.slow)
-            for each in TOKENIZERS[1:]
-        ),
-        TOKENIZERS[0],
-        EXACT[0],
-        *(pytest.param(each, marks=pytest.mark.slow) for each in EXACT[1:]),
+        # The graph of each takes seconds to trace.
+        pytest.param(each, marks=[pytest.mark.slow] if number else [])
+        for some in (TOKENIZERS, EXACT)
+        for number, each in enumerate(some)
     ],
 )
 def test_tokenizers_by_themselves_read_what_is_served(tokenizer):

@@ -32,7 +32,8 @@ def test_a_disturbed_run_ends_as_an_undisturbed_one(tmp_path):
     corpus = tmp_path / "corpus.txt"
     write_corpus(corpus)
     args = ["--text", str(corpus), "--held-out", "0.2", *SHORT_RUN]
-    # On several replicas: tests/training/multi_worker_test.py and the soak.
+    # Several replicas go on in tests/callbacks/training_checkpoint_test.py,
+    # tests/training/multi_worker_test.py and the soak.
     args += ["--precision", "mixed_float16"]
     whole, run_dir = tmp_path / "whole", tmp_path / "run"
     finish(whole, *args)

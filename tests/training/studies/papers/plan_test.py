@@ -2,6 +2,7 @@ import pathlib
 
 import pytest
 
+from training.pretraining.recipe import parse_recipe
 from training.studies.papers.papers import PAPERS
 from training.studies.papers.recipe import ReproductionRecipe
 from training.studies.papers.study import PaperStudy
@@ -22,6 +23,21 @@ def test_every_command_has_what_it_needs(scale):
         made |= {str(job.result), str(job.result.parent)}
     # Seven models with two seeds.
     assert sum(path.endswith("out-of-domain.json") for path in made) == 14
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_every_model_can_be_asked_for(paper):
+    """Not all of them are trained by tests."""
+    recipe = ReproductionRecipe(
+        out=pathlib.Path("out"), paper=paper, quick=True, tasks=()
+    )
+    jobs = PaperStudy(recipe).jobs()
+    asked = [
+        parse_recipe(list(job.args))
+        for job in jobs
+        if job.script == "pretrain.py"
+    ]
+    assert len(asked) == len(PAPERS[paper].models)
 
 
 def test_budgets_are_equal():
