@@ -12,6 +12,7 @@ import sys
 import pytest
 import tyro
 
+from benchmarks import training
 from benchmarks.timing import in_turn
 
 ROOT = pathlib.Path(__file__).parents[1]
@@ -102,10 +103,11 @@ def test_inference(tmp_path):
 
 
 @pytest.mark.slow
-def test_training(run, tmp_path):
+def test_training(run, tmp_path, monkeypatch):
+    monkeypatch.setattr(training, "PAIRS", training.PAIRS[1::2])
     sizes = BERT.format("sizes")
     report = run("training.py", f"{sizes} --batch 2 --length 8", tmp_path)
-    assert len(report["rows"]) == 4
+    assert len(report["rows"]) == 2
 
 
 @pytest.mark.slow
@@ -159,15 +161,11 @@ def test_a_contender_that_fails_names_itself():
 
 @pytest.mark.slow
 def test_export_size(tmp_path):
-    dtypes = ["float32", "int8"]
-    sizes = f"{BERT.format('base')} --length 8 --dtypes {' '.join(dtypes)}"
+    sizes = f"{BERT.format('base')} --length 8 --dtypes int8"
     report = run_in_processes("export_size.py", sizes, tmp_path, rounds="")
-    rows = {row["values"]: row for row in report["rows"]}
-    assert list(rows) == dtypes
-    variables = [row["variables MB"] for row in rows.values()]
-    assert variables == sorted(variables, reverse=True)
-    assert rows["float32"]["change of outputs"] == "0.00%"
-    assert all(row["peak GB"] > 0 for row in rows.values())
+    (row,) = report["rows"]
+    assert row["values"] == "int8" and row["change of outputs"] == "0.00%"
+    assert row["disk MB"] > row["variables MB"] > 0 and row["peak GB"] > 0
 
 
 @pytest.mark.slow

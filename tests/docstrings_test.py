@@ -39,7 +39,16 @@ WITHOUT_EXAMPLE = {
 }
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.slow, id=name)
+        # Each exports a model.
+        if name.startswith("export.")
+        else name
+        for name in NAMES
+    ],
+)
 def test_examples(name):
     package, symbol = name.split(".")
     thing = getattr(getattr(keras_pkm, package), symbol)

@@ -1,10 +1,12 @@
 """The README of an exported model."""
 
 import json
+import pathlib
 from collections.abc import Mapping
 from typing import Any
 
 import tensorflow as tf
+from tensorflow.core.protobuf import saved_model_pb2
 
 from keras_pkm.export.encoder import Encoder
 
@@ -51,14 +53,19 @@ def format_model_card(
     name: str,
     mask_token: str,
     module: tf.train.Checkpoint,
+    saved: pathlib.Path,
     encoder: Encoder | None,
     values_dtype: str,
     change: str,
     report: str,
     recipe: Mapping[str, Any] | None,
 ) -> str:
-    """Returns the model card of an exported model, as Markdown."""
-    signatures = module.signatures_to_save
+    """Returns the model card of an exported model, as Markdown.
+
+    The signatures are those of the directory `saved`: to ask the functions for
+    them would trace each a second time.
+    """
+    signatures = _read_signatures(saved)
     parts = [
         f"# {_TITLES[what]}",
         f"Licence: (to be filled in)\n\nExported from `{name}` by "
@@ -66,7 +73,10 @@ def format_model_card(
         "## Load it",
         _loading(what, directory, mask_token, signatures["serving_default"]),
         "## Inputs and outputs",
-        *(_signature(*each) for each in signatures.items()),
+        *(
+            _signature(name, signatures[name])
+            for name in module.signatures_to_save
+        ),
     ]
     if encoder:
         parts += ["## Size", _sizes(values_dtype, encoder, module), change]
@@ -78,8 +88,15 @@ def format_model_card(
     return "\n\n".join(part.strip() for part in parts if part) + "\n"
 
 
+def _read_signatures(saved: pathlib.Path) -> Mapping[str, Any]:
+    model = saved_model_pb2.SavedModel()
+    model.ParseFromString((saved / "saved_model.pb").read_bytes())
+    (graph,) = model.meta_graphs
+    return graph.signature_def
+
+
 def _loading(what: str, directory: str, mask_token: str, serve: Any) -> str:
-    kind = "pairs" if "text_pair" in _inputs(serve) else what
+    kind = "pairs" if "text_pair" in serve.inputs else what
     imports = "import tensorflow as tf\n"
     if what != "encoder":
         imports += "import tensorflow_text  # has operations of the model\n"
@@ -98,26 +115,14 @@ def _loading(what: str, directory: str, mask_token: str, serve: Any) -> str:
     )
 
 
-def _inputs(function: Any) -> dict[str, tf.TensorSpec]:
-    args, kwargs = _concrete(function).structured_input_signature
-    flat = tf.nest.flatten((args, kwargs))
-    return {spec.name: spec for spec in flat}
-
-
-def _concrete(function: Any) -> Any:
-    if hasattr(function, "get_concrete_function"):
-        return function.get_concrete_function()
-    return function
-
-
-def _signature(name: str, function: Any) -> str:
+def _signature(name: str, definition: Any) -> str:
     rows = [
-        (kind, name, spec.dtype.name, _shape(spec.shape))
-        for kind, specs in (
-            ("input", _inputs(function)),
-            ("output", _concrete(function).structured_outputs),
+        (kind, name, tf.as_dtype(tensor.dtype).name, _shape(tensor))
+        for kind, tensors in (
+            ("input", definition.inputs),
+            ("output", definition.outputs),
         )
-        for name, spec in specs.items()
+        for name, tensor in sorted(tensors.items())
     ]
     lines = [
         f"Signature `{name}`:",
@@ -129,7 +134,8 @@ def _signature(name: str, function: Any) -> str:
     return "\n".join(lines)
 
 
-def _shape(shape: tf.TensorShape) -> str:
+def _shape(tensor: Any) -> str:
+    shape = tf.TensorShape(tensor.tensor_shape)
     return "(" + ", ".join("?" if n is None else str(n) for n in shape) + ")"
 
 

@@ -1,9 +1,11 @@
 """Writes a model as a SavedModel that needs none of our code."""
 
 import dataclasses
+import functools
 import os
 import pathlib
 import tempfile
+from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
@@ -213,7 +215,8 @@ def saved_model(
                 answer_length or usual.answer_length,
             )
             module = SavedQuestionAnswerer(encoder, head, tokenizer, sizes)
-    card = format_model_card(
+    make_card = functools.partial(
+        format_model_card,
         what=what,
         directory=path.name,
         name=name or getattr(task, "name", "") or type(task).__name__,
@@ -225,7 +228,7 @@ def saved_model(
         report=report,
         recipe=recipe,
     )
-    _write(path, module, card, tokenizer, model, encoder)
+    _write(path, module, make_card, tokenizer, model, encoder)
     files = [file for file in path.rglob("*") if file.is_file()]
     size = sum(file.stat().st_size for file in files)
     return Exported(path, what, size, change)
@@ -326,7 +329,7 @@ def _check_labels(labels: Sequence[str], count: int) -> list[str]:
 def _write(
     path: pathlib.Path,
     module: tf.train.Checkpoint,
-    card: str,
+    make_card: Callable[..., str],
     tokenizer: keras_hub.tokenizers.Tokenizer | None,
     model: keras_hub.models.Backbone | keras_hub.models.Task | None,
     encoder: Encoder | None,
@@ -341,6 +344,7 @@ def _write(
         for file in sorted(pathlib.Path(assets).iterdir()):
             setattr(module, file.stem, tf.saved_model.Asset(str(file)))
         tf.saved_model.save(module, str(partial), module.signatures_to_save)
+        card = make_card(saved=partial)
         (partial / "README.md").write_text(card, encoding="utf-8")
         if encoder is not None and encoder.tables:
             write_memories(partial, model, encoder)

@@ -21,6 +21,7 @@ def test_an_outsider_needs_forty_lines():
     assert len(inspect.getsource(random_memory.RandomMemory).split("\n")) <= 40
 
 
+@pytest.mark.slow
 def test_trained_measured_and_frozen():
     task = keras_hub.models.GPT2CausalLM(make_plain("GPT2"))
     model = keras_pkm.models.add_memory(task, (2,), RandomMemory())

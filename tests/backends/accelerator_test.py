@@ -32,7 +32,7 @@ MISSING = [
 
 
 # It is for GPUs, on which the other backends train.
-@(pytest.mark.slow if BACKEND == "tensorflow" else lambda test: test)
+@pytest.mark.skipif(BACKEND == "tensorflow", reason="run on JAX and torch")
 @pytest.mark.skipif(bool(MISSING), reason=f"{', '.join(MISSING)} missing")
 def test_its_tables(tmp_path):
     arguments = [

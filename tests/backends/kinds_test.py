@@ -24,10 +24,7 @@ TAGGED = "gated n-grams with tags"
 
 def _case(kind):
     # On TensorFlow, `tests/conformance` tries the others, too.
-    is_slow = keras.backend.backend() == "tensorflow" and kind not in (
-        SHARED,
-        TAGGED,
-    )
+    is_slow = keras.backend.backend() == "tensorflow" and kind != TAGGED
     return pytest.param(kind, marks=[pytest.mark.slow] if is_slow else [])
 
 

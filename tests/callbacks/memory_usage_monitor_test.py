@@ -101,7 +101,7 @@ def test_measures_into_logs_csv_and_tensorboard(task, held_out, tmp_path):
 
 
 @pytest.mark.slow
-@eager_and_graph
+@pytest.mark.parametrize("eager", [False])
 def test_measuring_does_not_disturb_training(eager, held_out):
     weights = []
     for callback in (MemoryUsageMonitor(held_out, every=1), None):
@@ -125,7 +125,7 @@ def test_errors(held_out):
         fit(task, MemoryUsageMonitor(held_out))
 
 
-@eager_and_graph
+@pytest.mark.parametrize("eager", [True])
 def test_counts_and_staleness(task, held_out, tmp_path):
     monitor = MemoryUsageMonitor(held_out, every=2, counts_dir=tmp_path)
     history = fit(task, monitor).history
@@ -159,7 +159,7 @@ def test_counts_and_staleness(task, held_out, tmp_path):
         assert metric.last_steps.max() == 3
 
 
-@eager_and_graph
+@pytest.mark.parametrize("eager", [True])
 def test_without_a_directory_no_counts_are_read(
     task, held_out, tmp_path, monkeypatch
 ):

@@ -6,32 +6,31 @@ import pytest
 import tensorflow as tf
 
 from export.saved_model import main
-from tests.training.tiny_run import build_tiny_run
-from tests.training.tiny_run import open_tiny_run
+from tests.training.tiny_run import SHORT
+from training import pretrain
+from training.runs.run_directory import RunDirectory
 
 
 @pytest.mark.slow
 def test_bfloat16(tiny_run, tmp_path):
     assert tiny_run.files.read_recipe()["precision"] == "mixed_bfloat16"
-    check_that_preset_and_export_agree(tiny_run, tmp_path / "out")
+    check_that_preset_and_export_agree(tiny_run.files, tmp_path / "out")
 
 
 @pytest.mark.slow
-def test_float16(tmp_path):
+def test_float16(tiny_run, tmp_path):
     """With loss scaling, in a run of its own."""
-    build_tiny_run(
-        tmp_path, *"--precision mixed_float16 --plain-steps 0".split()
-    )
-    run = open_tiny_run(tmp_path)
-    assert run.files.read_recipe()["precision"] == "mixed_float16"
-    check_that_preset_and_export_agree(run, tmp_path / "out")
+    run_dir = tmp_path / "run"
+    args = ["--text", str(tiny_run.corpus), *SHORT, "--out", str(run_dir)]
+    assert pretrain.main([*args, "--precision", "mixed_float16"]) == 0
+    check_that_preset_and_export_agree(RunDirectory(run_dir), tmp_path / "out")
 
 
 def check_that_preset_and_export_agree(run, out):
-    args = f"--model {run.path} --what encoder --out {out}"
+    args = f"--model {run.root} --what encoder --out {out}"
     assert main(args.split()) == 0
     model = tf.saved_model.load(str(out))
-    task = keras_hub.models.MaskedLM.from_preset(str(run.files.best))
+    task = keras_hub.models.MaskedLM.from_preset(str(run.best))
     x = {
         "token_ids": np.array([[2, 7, 8, 9, 3]], "int32"),
         "padding_mask": np.array([[1, 1, 1, 1, 0]], "int32"),

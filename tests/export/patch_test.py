@@ -105,22 +105,13 @@ def test_an_encoder_takes_the_patch_too(exports, patched, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("flags", "message"),
-    [
-        ("--values-dtype int8", "--values-dtype float32 and without --prune"),
-        ("--prune-unused {text}", "were pruned or stored in fewer bits"),
-    ],
-)
-def test_smaller_exports_take_no_patch(
-    flags, message, presets, patched, tmp_path, capsys
-):
-    text = tmp_path / "text.txt"
-    text.write_text("the quick fox\nann met bob\n" * 20)
-    flags = flags.format(text=text).split()
+def test_smaller_exports_take_no_patch(presets, patched, tmp_path, capsys):
+    flags = ["--values-dtype", "int8"]
     model = export("mlm", presets / "mlm", tmp_path / "model", *flags)
     assert patch(model, "--apply", patched, tmp_path / "out") == 2
-    assert message in capsys.readouterr().err
+    error = capsys.readouterr().err
+    assert "were pruned or stored in fewer bits" in error
+    assert "--values-dtype float32 and without --prune" in error
     assert not (tmp_path / "out").exists()
 
 

@@ -16,6 +16,7 @@ from keras_pkm.teaching import MemoryTeacher
 from tests.contracts import check_config_round_trip
 from tests.contracts import fixed_rng
 from tests.contracts import to_numpy
+from tests.slow_tier import slow_on_tensorflow
 
 SMALL = {
     "num_sub_keys": 4,
@@ -70,6 +71,7 @@ def shared_model():
     return model, table
 
 
+@slow_on_tensorflow
 def test_a_shared_table_counts_once(tmp_path):
     model, table = shared_model()
     assert tables(model) == {1: table}

@@ -18,7 +18,6 @@ from tests.models.tiny import ONE_LAYER
 from tests.models.tiny import SIZES
 from tests.models.tiny import masked_batch
 from tests.models.tiny import tiny_backbone
-from tests.slow_tier import eager_and_graph
 
 families = pytest.mark.parametrize(
     "family",
@@ -108,9 +107,15 @@ def memory_tables(task):
     ]
 
 
-@families
-@eager_and_graph
-def test_masked_lm(eager, family, tmp_path):
+@pytest.mark.parametrize(
+    "family, eager",
+    [
+        ("Roberta", True),
+        pytest.param("Bert", False, marks=pytest.mark.slow),
+        pytest.param("DistilBert", True, marks=pytest.mark.slow),
+    ],
+)
+def test_masked_lm(family, eager, tmp_path):
     """Trains, and comes back through keras-hub's own entry point."""
     task = ours(family, "MaskedLM")(with_memory(family))
     x, labels, weights = batch_for(task.backbone)
@@ -128,9 +133,15 @@ def test_masked_lm(eager, family, tmp_path):
     assert_same(copy(x), task(x))
 
 
-@families
-@eager_and_graph
-def test_text_classifier(eager, family, tmp_path):
+@pytest.mark.parametrize(
+    "family, eager",
+    [
+        ("Bert", True),
+        pytest.param("Roberta", False, marks=pytest.mark.slow),
+        pytest.param("DistilBert", True, marks=pytest.mark.slow),
+    ],
+)
+def test_text_classifier(family, eager, tmp_path):
     task = ours(family, "TextClassifier")(with_memory(family), num_classes=3)
     x = features_for(task.backbone)
     labels = fresh_rng().integers(0, 3, 8)
@@ -151,21 +162,9 @@ def question_answerer(family, **kwargs):
     return task, features_for(task.backbone), labels
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    "family, policy",
-    [
-        ("Roberta", "mixed_bfloat16"),
-        *(
-            pytest.param(family, policy, marks=pytest.mark.slow)
-            for family, policy in (
-                ("Bert", "float32"),
-                ("Bert", "mixed_bfloat16"),
-                ("DistilBert", "float32"),
-                ("DistilBert", "mixed_bfloat16"),
-                ("Roberta", "float32"),
-            )
-        ),
-    ],
+    "family, policy", [("Roberta", "mixed_bfloat16"), ("Bert", "float32")]
 )
 def test_question_answerer_learns_where_to_look(family, policy):
     task, x, labels = question_answerer(family, dtype=policy, **ONE_LAYER)

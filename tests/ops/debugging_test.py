@@ -36,13 +36,6 @@ def dump_debug_info(folder):
     tf.debugging.experimental.disable_dump_debug_info()
 
 
-@contextlib.contextmanager
-def no_tensor_equality(_):
-    tf.compat.v1.disable_tensor_equality()
-    yield
-    tf.compat.v1.enable_tensor_equality()
-
-
 @pytest.fixture
 def switch(request, tmp_path):
     """A switch that is off again at the end of the test."""
@@ -89,10 +82,8 @@ def test_metrics_in_a_graph_are_unchanged(switch):
 @pytest.mark.parametrize(
     "switch, when",
     [
-        (check_numerics, "before"),
         (check_numerics, "traced"),
         (dump_debug_info, "before"),
-        (no_tensor_equality, "before"),
     ],
     indirect=["switch"],
 )

@@ -13,7 +13,6 @@ import tensorflow as tf
 from tests.markdown import squeezed
 from tests.soak.kill_and_resume import figures_of
 from tests.soak.kill_and_resume import finish
-from tests.soak.kill_and_resume import md5_of_variables
 from tests.soak.kill_and_resume import start
 from tests.soak.kill_and_resume import write_corpus
 from training.commands.strategy import check_tf_config
@@ -65,23 +64,15 @@ def finish_workers(run_dir, *args):
     return outputs
 
 
-@pytest.fixture(scope="module")
-def args(tmp_path_factory):
-    corpus = tmp_path_factory.mktemp("corpus") / "corpus.txt"
-    write_corpus(corpus)
-    return ["--text", str(corpus), *ARGS]
-
-
-@pytest.fixture(scope="module")
-def two_workers(args, tmp_path_factory):
-    run_dir = tmp_path_factory.mktemp("two") / "run"
-    outputs = finish_workers(run_dir, *args)
-    return run_dir, outputs
-
-
 @pytest.mark.slow
-def test_two_workers_train_as_one_device(args, two_workers, tmp_path):
-    run_dir, outputs = two_workers
+def test_two_workers_train_as_one_device(tmp_path):
+    """One of them is killed on the way, which ends the other; all go on."""
+    corpus = tmp_path / "corpus.txt"
+    write_corpus(corpus)
+    args = ["--text", str(corpus), *ARGS]
+    run_dir = tmp_path / "two"
+    kill_a_worker(run_dir, args)
+    outputs = finish_workers(run_dir, *args)
     finish(tmp_path / "one", *args)
     expected, actual = (
         tf.train.load_checkpoint(str(directory / "checkpoints" / "resm"))
@@ -108,14 +99,10 @@ def test_two_workers_train_as_one_device(args, two_workers, tmp_path):
         row = f"| resm | 10 | {stage['perplexity']:.2f} |"
         assert row in squeezed(output)
     # Only the chief shows progress.
-    assert "Epoch 1/2" in outputs[0] and "Epoch 1/2" not in outputs[1]
+    assert "Epoch 2/2" in outputs[0] and "Epoch 2/2" not in outputs[1]
 
 
-@pytest.mark.slow
-def test_a_killed_worker_ends_the_other_and_all_go_on(
-    args, two_workers, tmp_path
-):
-    run_dir = tmp_path / "run"
+def kill_a_worker(run_dir, args):
     chief, worker = start_workers(run_dir, *args)
     checkpoint = run_dir / "checkpoints" / "resm" / "step-4.index"
     try:
@@ -132,10 +119,6 @@ def test_a_killed_worker_ends_the_other_and_all_go_on(
     assert "error: another worker does not answer any more" in output
     assert "start all of them again" in output
     assert "Traceback" not in output
-
-    finish_workers(run_dir, *args)
-    assert md5_of_variables(run_dir) == md5_of_variables(two_workers[0])
-    assert figures_of(run_dir) == figures_of(two_workers[0])
 
 
 @pytest.mark.parametrize(

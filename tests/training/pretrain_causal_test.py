@@ -8,9 +8,6 @@ import keras_hub
 import numpy as np
 import pytest
 
-from tests.soak.kill_and_resume import figures_of
-from tests.soak.kill_and_resume import md5_of_variables
-from tests.soak.stopped_run import run_whole_and_in_parts
 from tests.training.tiny_run import SHORT
 from tests.training.tiny_run import TINY
 from tests.training.tiny_run import write_corpus
@@ -122,15 +119,14 @@ def test_goes_on_from_another_run(run, corpus, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("backbone", ["gpt_neox", "opt"])
-def test_other_decoders(backbone, corpus, tmp_path):
+def test_another_decoder(corpus, tmp_path):
     run = RunDirectory(tmp_path / "run")
-    args = ["--text", corpus, *TINY, "--backbone", backbone]
+    args = ["--text", corpus, *TINY, "--backbone", "opt"]
     assert main([*args, "--out", str(run.root)]) == 0
     plain, resm = run.read_results()["stages"]
     assert plain["perplexity"] > resm["perplexity"]
     task, family, tokenizer = load_language_model(str(run.last))
-    assert family.name == backbone
+    assert family.name == "opt"
     assert tokenizer.pad_token_id != tokenizer.end_token_id
     task.compile(sampler="greedy")
     text = task.generate("the", max_length=12)
@@ -170,13 +166,3 @@ def test_mistakes(flags, message, corpus, tmp_path, capsys):
     assert main(args) == 2
     assert re.search(message, capsys.readouterr().err)
     assert not out.exists()
-
-
-@pytest.mark.slow
-def test_a_stopped_run_goes_on_exactly(corpus, tmp_path):
-    """On one device; kills on two are in tests/training/resume_test.py."""
-    args = ["--text", corpus, *SHORT, *CAUSAL, "--strategy", "default"]
-    args += "--steps 6 --checkpoint-every 2 --dropout 0.1".split()
-    whole, parts = run_whole_and_in_parts(args, tmp_path, stop_after=5)
-    assert md5_of_variables(parts) == md5_of_variables(whole)
-    assert figures_of(parts) == figures_of(whole)

@@ -36,7 +36,7 @@ def train(tiny_run, tmp_path):
 
 
 def test_prints_what_the_memory_brought(tiny_run):
-    assert "2 device(s), mixed_bfloat16" in tiny_run.stdout
+    assert "1 device(s), mixed_bfloat16" in tiny_run.stdout
     assert "right after adding it (resm)" in tiny_run.stdout
     assert "PKMAdam: 1,024 parameters in 1 value tables" in tiny_run.stderr
     table = tiny_run.files.results_table.read_text()
@@ -72,7 +72,7 @@ def test_in_how_many_batches_each_slot_is_read(tiny_run):
     run, recipe = tiny_run.files, tiny_run.files.read_recipe()
     stored = SlotImportance.load(run.document_frequencies)
     assert stored.num_batches == recipe["steps"] == 6
-    # The same, counted on one device by the model as it was saved.
+    # The same, counted by the model as it was saved.
     task, _, tokenizer = load_masked_lm(str(run.last))
     length = recipe["sequence_length"]
     batches = training_batches(
@@ -139,31 +139,14 @@ def test_init_from_a_directory_of_transformers(train, tmp_path):
     assert results["stages"][0]["name"] == "+Init resm"
 
 
-@pytest.mark.parametrize(
-    ("backbone", "classes", "special"),
-    [
-        pytest.param(
-            "distilbert",
-            "MemoryDistilBert",
-            "[PAD] [UNK] [CLS] [SEP] [MASK]",
-            marks=pytest.mark.slow,
-        ),
-        pytest.param(
-            "roberta",
-            "MemoryRoberta",
-            "<s> <pad> </s> <unk> <mask>",
-            marks=pytest.mark.slow,
-        ),
-    ],
-)
-def test_backbones(
-    tiny_run, train, tmp_path, capsys, backbone, classes, special
-):
-    train("--backbone", backbone)
+@pytest.mark.slow
+def test_another_backbone(tiny_run, train, tmp_path, capsys):
+    train("--backbone", "roberta")
     run_dir = tmp_path / "run"
     task = keras_hub.models.MaskedLM.from_preset(str(run_dir / "best"))
-    assert type(task) is getattr(models, f"{classes}MaskedLM")
+    assert type(task) is models.MemoryRobertaMaskedLM
     tokenizer = load_tokenizer(str(run_dir / "tokenizer"))
+    special = "<s> <pad> </s> <unk> <mask>"
     ids = [tokenizer.token_to_id(token) for token in special.split()]
     assert ids == [0, 1, 2, 3, 4]
     size = task.preprocessor.tokenizer.vocabulary_size()
@@ -174,28 +157,12 @@ def test_backbones(
     args = f"--model {run_dir} --text {tiny_run.corpus} --limit 4"
     assert evaluate_mlm.main([*args.split(), "--out", str(figures)]) == 0
     assert json.loads(figures.read_text())["num_slots"] == 64
-    if backbone == "distilbert":
-        return  # the rest is the same code
     args = f"--init-from {run_dir} --text {tiny_run.corpus}"
     assert main([*args.split(), "--out", str(tmp_path / "more")]) == 2
     assert "at most the model's 16, received 32" in capsys.readouterr().err
     train("--init-from", str(run_dir), name="more")
     again = keras_hub.models.MaskedLM.from_preset(str(tmp_path / "more/last"))
     assert type(again) is type(task)
-
-
-@pytest.mark.slow
-def test_the_same_seed_gives_the_same_run(train, tmp_path):
-    losses = []
-    for name in ("a", "b"):
-        train(
-            *"--num-layers 1 --memory-layers 1 --steps 3".split(),
-            *"--evaluate-every 3".split(),
-            name=name,
-        )
-        with np.load(tmp_path / name / "held_out_losses.npz") as file:
-            losses.append(file["nll"])
-    np.testing.assert_array_equal(*losses)
 
 
 @pytest.mark.slow

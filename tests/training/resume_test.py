@@ -1,6 +1,5 @@
 """A run that is killed, stopped and runs out of disk, and goes on exactly."""
 
-import json
 import resource
 import shlex
 import signal
@@ -42,14 +41,12 @@ def test_a_disturbed_run_ends_as_an_undisturbed_one(tmp_path):
         return lambda: any(run_dir.glob(pattern))
 
     plain, resm = "checkpoints/plain/step-", "checkpoints/resm/step-"
-    again = stop_when(exists(f"{plain}4.index"), signal.SIGTERM, run_dir, args)
-    # Between the stages.
-    assert kill_when(exists(f"{plain}12.index"), run_dir, *args)
+    again = stop_when(exists(f"{plain}4.index"), signal.SIGINT, run_dir, args)
+    # Between the stages: the first one's checkpoints still fit.
     fill_the_disk(run_dir, args)
     assert exists(f"{plain}12.index")() and not exists(f"{resm}*.index")()
     # While a checkpoint is written.
     assert kill_when(exists(f"{resm}*_temp"), run_dir, *args)
-    stop_when(exists(f"{resm}6.index"), signal.SIGINT, run_dir, args)
     # While presets are written.
     assert kill_when(exists(".last.*.partial"), run_dir, *args)
     assert not (run_dir / "results.json").exists()
@@ -147,9 +144,8 @@ def rows_of(path, key):
     ]
 
 
-@pytest.mark.parametrize("precision", ["float32", "mixed_float16"])
 @pytest.mark.slow
-def test_bad_batches(precision, tmp_path, capsys, monkeypatch):
+def test_bad_batches(tmp_path, capsys, monkeypatch):
     """Steps 5 to 8 of the stage have a loss that is not finite."""
     from training.batches import masked_lm
 
@@ -176,14 +172,9 @@ def test_bad_batches(precision, tmp_path, capsys, monkeypatch):
     code = main(
         ["--text", str(corpus), "--held-out", "0.2", *SHORT_RUN]
         + ["--num-sub-keys", "8", "--plain-steps", "0", "--out"]
-        + [str(run_dir), "--precision", precision]
+        + [str(run_dir), "--precision", "float32"]
     )
     error = capsys.readouterr().err
-    if precision == "mixed_float16":
-        assert code == 0, error
-        (stage,) = json.loads((run_dir / "results.json").read_text())["stages"]
-        assert stage["skipped_steps"] == 4
-        return
     assert code == 1
     assert "not finite at the 3 steps 5 to 7, counted from 1" in error
     assert f"'{run_dir}/checkpoints/resm/step-4'" in error

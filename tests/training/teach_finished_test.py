@@ -66,6 +66,7 @@ def load(path):
     return keras_hub.models.CausalLM.from_preset(preset)
 
 
+@pytest.mark.slow
 def test_facts_are_generated_and_taken_back(model, files, capsys):
     taught, back = files / "taught", files / "back"
     asked = files / "asked.tsv"

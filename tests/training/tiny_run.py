@@ -26,7 +26,7 @@ SHORT = [*TINY, *"--plain-steps 0 --steps 2 --evaluate-every 2".split()]
 
 @dataclasses.dataclass(frozen=True)
 class TinyRun:
-    """A finished run of both stages, on two devices in mixed precision.
+    """A finished run of both stages, in mixed precision.
 
     Attributes:
         root: The directory of all of it.
@@ -56,10 +56,10 @@ class TinyRun:
         return self.root / "glue"
 
 
-def build_tiny_run(root, *flags):
+def build_tiny_run(root):
     """Runs the command as users do, in a process of its own."""
     corpus = write_corpus(root / "corpus.txt")
-    args = ["--strategy", "mirrored", "--text", corpus, *TINY, *flags]
+    args = ["--precision", "mixed_bfloat16", "--text", corpus, *TINY]
     done = subprocess.run(
         [sys.executable, str(ROOT / "training" / "pretrain.py"), *args]
         + ["--out", str(root / "run")],

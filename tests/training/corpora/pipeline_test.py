@@ -68,7 +68,7 @@ def pack(text, tokenizer, path):
 
 @pytest.mark.slow
 @settings(
-    max_examples=25,
+    max_examples=10,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )

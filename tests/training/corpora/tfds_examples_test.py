@@ -75,7 +75,7 @@ def assert_same_batches(one, other, count):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", GLUE)
+@pytest.mark.parametrize("name", ["cola", "mnli"])
 def test_glue(name, tmp_path):
     task = GLUE[name]
     rng = np.random.default_rng(0)

@@ -24,9 +24,8 @@ MASKING = Masking(
 )
 
 
-@pytest.mark.parametrize(
-    "memory_layers", [pytest.param((), marks=pytest.mark.slow), (1, 3)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("memory_layers", [(), (1, 3)])
 def test_equals_keras_hub_s_perplexity_and_the_probe(memory_layers):
     task = tiny_masked_lm(memory_layers=memory_layers)
     rng = fresh_rng()

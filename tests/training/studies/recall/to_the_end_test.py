@@ -63,16 +63,12 @@ def test_to_the_end(here, tmp_path, capsys):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("text", [False, True])
-def test_a_causal_model(text, here, tmp_path):
+def test_a_causal_model(here, tmp_path):
     facts = tmp_path / "facts.tsv"
     facts.write_text("Oslo\tis in\tNorway\nParis\tis in\tFrance\n")
     args = f"--out {tmp_path / 'a'} --objective causal {SIZES} "
     args += "--learning-rates 0.01 --memory-learning-rates 0.02 "
-    if text:
-        args += f"--facts {facts} --candidates resm --steps 40"
-    else:
-        args += "--facts 64 --candidates init-resm --steps 150"
+    args += f"--facts {facts} --candidates resm --steps 40"
     assert recall.main(args.split()) == 0
     found = json.loads((tmp_path / "a" / "report.json").read_text())
     for key, model in found["candidates"].items():
@@ -121,24 +117,16 @@ def test_mistakes(tmp_path, capsys, flags, message):
 
 @pytest.mark.slow
 def test_in_processes(tmp_path, capsys):
-    """A job that fails is named; the same command goes on."""
+    """A job that fails is named, with the command that goes on."""
     assert study.run_jobs is run_jobs
     args = f"--out {tmp_path / 'a'} --facts 64 --steps 3 {SIZES}".split()
     args += ["--candidates", "resm"]
     assert recall.main(args) == 0
     (found,) = (tmp_path / "a" / "trials").iterdir()
-    before = json.loads(found.read_text())
+    assert json.loads(found.read_text())["facts"] == 64
     found.unlink()
-    times = tmp_path / "a" / "step-times.json"
-    kept = times.read_text()
-    times.write_text("{}")
+    (tmp_path / "a" / "step-times.json").write_text("{}")
     assert recall.main(args) == 1
     error = capsys.readouterr().err
     assert "resm 64 facts 16 sub keys seed 0 ended with exit code" in error
     assert f"To resume: python training/recall.py {shlex.join(args)}" in error
-    times.write_text(kept)
-    assert recall.main(args) == 0
-    after = json.loads(found.read_text())
-    for figures in (before, after):
-        del figures["seconds_of_training"]
-    assert after == before
