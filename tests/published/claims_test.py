@@ -54,6 +54,29 @@ def facts():
     yield (CAPACITY,), "between {:.1f} and {:.0f} times".format(*others)
 
 
+def synonyms():
+    """Facts that are asked for in other words."""
+    known = stored("recall-synonyms/report.json")["candidates"]
+    recalls = {
+        key: statistics.median(each["recall"] for each in way["seeds"])
+        for key, way in known.items()
+    }
+    assert recalls["plain"] == 1
+    resm, ngrams = (percent(recalls[key]) for key in ("resm", "ngrams"))
+    yield (CAPACITY,), f"ResM learned {resm} and n-grams {ngrams}"
+    yield (CAPACITY,), f"it knows {resm}, and less than 6 % without"
+    yield (CAPACITY,), f"know {ngrams}, less than the same model"
+    zero = [seed["ablated"]["zero"] for seed in known["resm"]["seeds"]]
+    assert max(zero) < 0.06
+    for seed in known["plain"]["seeds"]:
+        (then,) = (
+            point["recall"] for point in seed["curve"] if point["step"] == 1147
+        )
+        assert then >= 0.999 and known["resm"]["steps"] == 1140
+    times = [known[key]["milliseconds"][0] for key in ("resm", "plain")]
+    assert round(times[0] / times[1], 1) == 1.5
+
+
 def groups():
     """What the number of steps let each way learn of random facts."""
     recipe = stored("forgetting/forgetting.json")
@@ -268,7 +291,16 @@ def edits():
 
 CLAIMS = [
     pytest.param(page, text, id=f"{make.__name__}-{number}-{page}")
-    for make in (facts, groups, text, perplexities, speed, moments, edits)
+    for make in (
+        facts,
+        synonyms,
+        groups,
+        text,
+        perplexities,
+        speed,
+        moments,
+        edits,
+    )
     for number, (pages, text) in enumerate(make())
     for page in pages
 ]
