@@ -164,7 +164,8 @@ def test_export_size(tmp_path):
     sizes = f"{BERT.format('base')} --length 8 --dtypes int8"
     report = run_in_processes("export_size.py", sizes, tmp_path, rounds="")
     (row,) = report["rows"]
-    assert row["values"] == "int8" and row["change of outputs"] == "0.00%"
+    # Alone, its outputs are compared with themselves.
+    assert row["values"] == "int8"
     assert row["disk MB"] > row["variables MB"] > 0 and row["peak GB"] > 0
 
 

@@ -21,6 +21,9 @@ from tests.probing.forms import Batches
 from tests.probing.forms import classifier
 from tests.slow_tier import eager_and_graph
 
+# Of the fixture `task`.
+eagerly = pytest.mark.parametrize("eager", [True])
+
 
 def test_one_monitor_watches_several_trainings():
     """Each is measured by its own model, from its own step 0."""
@@ -101,12 +104,11 @@ def test_measures_into_logs_csv_and_tensorboard(task, held_out, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("eager", [False])
-def test_measuring_does_not_disturb_training(eager, held_out):
+def test_measuring_does_not_disturb_training(held_out):
     weights = []
     for callback in (MemoryUsageMonitor(held_out, every=1), None):
         tf.keras.utils.set_random_seed(3)
-        task = new_task(eager, 1e-2)
+        task = new_task(False, 1e-2)
         rng = np.random.default_rng(0)
         data = tf.data.Dataset.from_tensors(masked_batch(rng)).repeat(3)
         callbacks = [callback] if callback else []
@@ -125,7 +127,7 @@ def test_errors(held_out):
         fit(task, MemoryUsageMonitor(held_out))
 
 
-@pytest.mark.parametrize("eager", [True])
+@eagerly
 def test_counts_and_staleness(task, held_out, tmp_path):
     monitor = MemoryUsageMonitor(held_out, every=2, counts_dir=tmp_path)
     history = fit(task, monitor).history
@@ -159,7 +161,7 @@ def test_counts_and_staleness(task, held_out, tmp_path):
         assert metric.last_steps.max() == 3
 
 
-@pytest.mark.parametrize("eager", [True])
+@eagerly
 def test_without_a_directory_no_counts_are_read(
     task, held_out, tmp_path, monkeypatch
 ):

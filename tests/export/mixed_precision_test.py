@@ -1,4 +1,4 @@
-"""What was trained on several devices in half precision is exported whole."""
+"""What was trained in half precision is exported whole."""
 
 import keras_hub
 import numpy as np

@@ -137,6 +137,23 @@ def regression(
     return model
 
 
+def examples(number):
+    rng = fixed_rng()
+    x, y = rng.normal(size=(2, number, 8)).astype("float32")
+    return x, y, rng.random(number).astype("float32")
+
+
+def same_logs(actual, expected):
+    assert set(actual) == set(expected)
+    for name, value in expected.items():
+        np.testing.assert_allclose(actual[name], value, rtol=1e-5)
+
+
+def same_weights(actual, expected):
+    for one, other in zip(actual.weights, expected.weights, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-6, err_msg=one.path)
+
+
 @eager_and_graph
 def test_a_bad_part_skips_the_step(eager):
     x, y, _ = examples(16)
@@ -153,23 +170,6 @@ def test_a_bad_part_skips_the_step(eager):
     assert any("moving_mean" in weight.path for weight in model.weights)
     for old, new in zip(*(each.weights for each in models), strict=True):
         np.testing.assert_array_equal(old, new, err_msg=old.path)
-
-
-def examples(number):
-    rng = fixed_rng()
-    x, y = rng.normal(size=(2, number, 8)).astype("float32")
-    return x, y, rng.random(number).astype("float32")
-
-
-def same_logs(actual, expected):
-    assert set(actual) == set(expected)
-    for name, value in expected.items():
-        np.testing.assert_allclose(actual[name], value, rtol=1e-5)
-
-
-def same_weights(actual, expected):
-    for one, other in zip(actual.weights, expected.weights, strict=True):
-        np.testing.assert_allclose(one, other, atol=1e-6, err_msg=one.path)
 
 
 @pytest.mark.slow

@@ -87,7 +87,7 @@ def test_in_how_many_batches_each_slot_is_read(tiny_run):
     stored, counted = (
         each.document_frequencies[2] for each in (stored, counted)
     )
-    # In half precision a near tie may fall otherwise on half of a batch.
+    # In half precision a near tie may fall otherwise.
     assert np.abs(stored - counted).sum() <= 0.02 * counted.sum()
     assert counted.sum() > 0
 
