@@ -1,11 +1,13 @@
 """On JAX, most of a test's time is compilation: it is kept short."""
 
 import atexit
+import functools
 import os
 import shutil
 import tempfile
 
 import jax
+from jax._src.interpreters import mlir
 
 _FLAGS = (
     "--xla_backend_optimization_level=0",
@@ -23,3 +25,6 @@ if _CACHE not in os.environ:
 jax.config.update("jax_compilation_cache_dir", os.environ[_CACHE])
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
 jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+# Each operation outside of a compiled function is compiled for each shape, and
+# each time all dialects of its language would be loaded again.
+mlir.make_ir_context = functools.cache(mlir.make_ir_context)

@@ -164,25 +164,25 @@ def test_generates_as_without_a_cache():
     rows[key] = 0
     rows[key, -1] = 1  # whatever is asked
     memory.write(range(200), 5 * rows)
-    prompt = np.array([[5, 7, 8, 9]])
-    ids = prompt
-    for _ in range(6):
-        inputs = {"token_ids": ids, "padding_mask": np.ones_like(ids)}
-        best = to_numpy(model(inputs))[:, -1].argmax(-1)
-        ids = np.concatenate([ids, best[:, None]], 1)
     padded = np.zeros((1, 10), "int32")
-    padded[:, :4] = prompt
-    mask = np.arange(10)[None] < 4
+    padded[:, :4] = [5, 7, 8, 9]
+
+    def best_tokens(ids, length):
+        mask = np.arange(10)[None] < length
+        inputs = {"token_ids": ids, "padding_mask": mask.astype("int32")}
+        return inputs, to_numpy(model(inputs))[0].argmax(-1)
+
+    ids = padded.copy()
+    for length in range(4, 10):
+        ids[0, length] = best_tokens(ids, length)[1][length - 1]
+    prompt, _ = best_tokens(padded, 4)
     model.compile(sampler="greedy")
-    generated = model.generate(
-        {"token_ids": padded, "padding_mask": mask.astype("int32")},
-        stop_token_ids=None,
-    )
+    generated = model.generate(prompt, stop_token_ids=None)
     assert to_numpy(generated["token_ids"]).tolist() == ids.tolist()
     # And the memory had a part in it.
     memory.release([memory.find([7, 8], key)])
-    without = to_numpy(model({"token_ids": ids, "padding_mask": ids * 0 + 1}))
-    assert without[0, 3:-1].argmax(-1).tolist() != ids[0, 4:].tolist()
+    _, without = best_tokens(ids, 10)
+    assert without[3:-1].tolist() != ids[0, 4:].tolist()
 
 
 def test_claims():

@@ -19,7 +19,7 @@ def embedding_bag(
     table: Any, slots: jax.Array, weights: jax.Array, implementation: str
 ) -> jax.Array:
     """See `keras_pkm.ops.embedding_bag`."""
-    return _weighted_sum(
+    return _compiled_sum(
         jnp.asarray(
             table.value if isinstance(table, keras.Variable) else table
         ),
@@ -103,6 +103,8 @@ def _backward(
 
 
 _weighted_sum.defvjp(_forward, _backward)
+# Calls outside of a compiled function would compile the loops each time.
+_compiled_sum = jax.jit(_weighted_sum)
 
 
 def _rows(table: jax.Array, slots: jax.Array) -> jax.Array:
