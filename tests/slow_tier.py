@@ -30,3 +30,11 @@ def slow_on_tensorflow(test):
     if keras.backend.backend() == "tensorflow":
         return pytest.mark.slow(test)
     return test
+
+
+# For what is the same code on each backend, and calls of which would be
+# compiled for a test alone.
+not_on_jax = pytest.mark.skipif(
+    keras.backend.backend() == "jax",
+    reason="takes long to compile; TensorFlow and torch try the same",
+)

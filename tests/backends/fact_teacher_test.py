@@ -18,6 +18,7 @@ from keras_pkm.teaching.fact_prompts import make_prompt
 from keras_pkm.teaching.logistic_regression import fit_logistic_regression
 from keras_pkm.teaching.memory_patch import fingerprint
 from tests.contracts import to_numpy
+from tests.slow_tier import not_on_jax
 from tests.slow_tier import slow_on_tensorflow
 
 VOCABULARY_SIZE = 90
@@ -133,6 +134,7 @@ def test_facts_are_known_and_nothing_else_changes(family, tmp_path):
 
 
 @slow_on_tensorflow
+@not_on_jax
 def test_two_patches_in_any_order():
     """What is taught first stays, bit for bit, and patches do not overlap."""
     model, words = make_model(), Words()
@@ -163,6 +165,7 @@ def test_two_patches_in_any_order():
 
 
 @slow_on_tensorflow
+@not_on_jax
 def test_a_patch_needs_the_keys_of_its_relations():
     model, words, copy = make_model(), Words(), make_model()
     patches = []
@@ -188,6 +191,7 @@ def test_a_patch_needs_the_keys_of_its_relations():
     assert not memories(model)[2].rows(range(400)).any()
 
 
+@not_on_jax
 def test_a_patch_is_for_memories_with_the_same_settings():
     teacher = make_teacher(make_model(), Words())
     teacher.teach(FACTS[:1])
@@ -198,6 +202,7 @@ def test_a_patch_is_for_memories_with_the_same_settings():
             teacher.make_patch().apply(other)
 
 
+@not_on_jax
 def test_a_value_that_is_long_behind_a_line_end_alone():
     values = ["alabama", *["new york"] * 11]
     facts = [
@@ -211,6 +216,7 @@ def test_a_value_that_is_long_behind_a_line_end_alone():
     assert teacher.memory.find_key("home 2") is not None
 
 
+@not_on_jax
 def test_names_that_join_what_follows():
     """Of the default texts, those that do not suit are left out."""
     fact = Fact("Sammy Davis Jr.", "home", "rome")
@@ -288,6 +294,7 @@ def test_models_that_do_not_suit():
 
 
 @slow_on_tensorflow
+@not_on_jax
 def test_biases_are_raised_where_keys_miss_a_fact(monkeypatch):
     """Keys are fitted with some of the subjects alone."""
     names = "ann bob cid dot eve fay gus hal".split()
@@ -306,6 +313,7 @@ def test_biases_are_raised_where_keys_miss_a_fact(monkeypatch):
 
 
 @slow_on_tensorflow
+@not_on_jax
 def test_a_bias_is_raised_above_the_other_facts_of_a_subject():
     teacher = make_teacher(make_model(), Words())
     teacher.teach(FACTS)
@@ -320,6 +328,7 @@ def test_a_bias_is_raised_above_the_other_facts_of_a_subject():
     assert home not in teacher.ask(FACTS).unknown
 
 
+@not_on_jax
 def test_facts_of_a_subject_share_its_odds():
     teacher = make_teacher(make_model(), Words())
     memory = teacher.memory
@@ -338,6 +347,7 @@ def test_facts_of_a_subject_share_its_odds():
 
 
 @slow_on_tensorflow
+@not_on_jax
 def test_odds_are_added_to_each_key():
     biases = []
     for odds in (1.0, 3.0):

@@ -16,19 +16,15 @@ from tests.any_backbone.tiny_families import make_plain
 from tests.any_backbone.tiny_families import outputs_of
 from tests.contracts import to_numpy
 from tests.kinds import KINDS
+from tests.slow_tier import slow_but
 from tests.slow_tier import slow_on_tensorflow
 
 SHARED = "gate, one table"
 TAGGED = "gated n-grams with tags"
-
-
-def _case(kind):
-    # On TensorFlow, `tests/conformance` tries the others, too.
-    is_slow = keras.backend.backend() == "tensorflow" and kind != TAGGED
-    return pytest.param(kind, marks=[pytest.mark.slow] if is_slow else [])
-
-
-CASES = [_case(SHARED if kind == "gate" else kind) for kind in KINDS]
+CASES = [SHARED if kind == "gate" else kind for kind in KINDS]
+if keras.backend.backend() == "tensorflow":
+    # `tests/conformance` tries the others.
+    CASES = slow_but(TAGGED, [SHARED, TAGGED])
 
 
 def make(kind, family="GPT2", claimed=True, **options):

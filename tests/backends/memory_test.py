@@ -14,9 +14,8 @@ from tests.backends.stepping import run
 from tests.contracts import fixed_rng
 from tests.contracts import to_numpy
 
-# On TensorFlow, `tests/layers` tries the same.
-pytestmark = (
-    [pytest.mark.slow] if keras.backend.backend() == "tensorflow" else []
+pytestmark = pytest.mark.skipif(
+    keras.backend.backend() == "tensorflow", reason="tests/layers tries it"
 )
 DIM = 10
 CASES = {

@@ -13,8 +13,9 @@ from tests.models.tiny import features
 from tests.models.tiny import tiny_classifier
 
 BACKEND = keras.backend.backend()
-# On TensorFlow, `tests/trainers` tries the same, and more.
-pytestmark = [pytest.mark.slow] if BACKEND == "tensorflow" else []
+pytestmark = pytest.mark.skipif(
+    BACKEND == "tensorflow", reason="tests/trainers tries it"
+)
 
 
 def fit(model, x, y, **kwargs):
@@ -36,25 +37,14 @@ def data(rows=32):
 
 def test_whether_steps_are_compiled():
     model = make_model()
-    assert model.layers[-1].supports_jit is (BACKEND != "tensorflow")
+    assert model.layers[-1].supports_jit
     model.compile(keras_pkm.optimizers.PKMAdam(), "mse")
     assert model.jit_compile is (BACKEND == "jax")
 
 
 @pytest.mark.parametrize(
     "jit_compile",
-    [
-        False,
-        pytest.param(
-            True,
-            marks=[
-                pytest.mark.skipif(
-                    BACKEND == "tensorflow", reason="XLA has no row gradients"
-                ),
-                pytest.mark.filterwarnings("ignore"),
-            ],
-        ),
-    ],
+    [False, pytest.param(True, marks=pytest.mark.filterwarnings("ignore"))],
 )
 def test_learns_row_by_row(jit_compile):
     model = make_model(query_normalization=None)
@@ -159,7 +149,6 @@ def test_usage_is_monitored(tmp_path):
     assert (first != last).any()
 
 
-@pytest.mark.skipif(BACKEND == "tensorflow", reason="TensorFlow has all of it")
 def test_what_only_tensorflow_has_is_refused_where_it_is_used(tmp_path):
     uses = [
         lambda: keras_pkm.callbacks.TrainingCheckpoint(tmp_path),

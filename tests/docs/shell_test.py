@@ -7,11 +7,17 @@ import random
 import shlex
 import shutil
 
+import keras
 import pytest
 
 from tests.docs.pages import ROOT
 from tests.docs.pages import blocks
+from training.corpora.packed_text import open_packed
+from training.loading.pretrained_model import load_language_model
+from training.measuring.perplexity import LanguageModelEvaluator
+from training.pretraining.data import HELD_OUT_SEED
 from training.pretraining.recipe import parse_recipe
+from training.runs.run_directory import RunDirectory
 
 # In an order in which what a page needs was made by those before it.
 PAGES = (
@@ -142,6 +148,23 @@ def made_small(line):
     return f"{line} {small}"
 
 
+def perplexity_on_one_device(run):
+    """That of the saved model on the run's held-out text."""
+    recipe = run.read_recipe()
+    keras.config.set_dtype_policy(recipe["precision"])
+    try:
+        task, family, tokenizer = load_language_model(str(run.last))
+    finally:
+        keras.config.set_dtype_policy("float32")
+    length = recipe["sequence_length"]
+    objective = family.make_objective(tokenizer, length, recipe["mask_rate"])
+    rows = open_packed(run.packed_held_out, length, tokenizer.vocabulary_size())
+    batches = objective.held_out_batches(
+        rows, batch_size=recipe["batch_size"], seed=HELD_OUT_SEED
+    )
+    return LanguageModelEvaluator(task).evaluate(batches).perplexity
+
+
 @pytest.mark.slow
 def test_the_commands_run_page_by_page(folder, tmp_path, monkeypatch, capsys):
     """Each page begins with the runs of those before it."""
@@ -173,6 +196,12 @@ def test_the_commands_run_page_by_page(folder, tmp_path, monkeypatch, capsys):
             assert not code, (
                 f"{page}: {line}\n{capsys.readouterr().err[-2000:]}"
             )
+            if "mirrored" in args:
+                (run,) = map(RunDirectory, (where / "runs").iterdir())
+                trained = run.read_results()["stages"][-1]
+                assert trained["perplexity"] == pytest.approx(
+                    perplexity_on_one_device(run), rel=1e-5
+                )
         for path in (where / "runs").iterdir():
             runs.setdefault(path.name, path)
 

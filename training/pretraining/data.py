@@ -37,7 +37,7 @@ from training.runs.user_error import UserError
 # do not depend on the recipe's seed: runs with different seeds are compared on
 # them, and a run that starts from another run's model must not be tested on
 # documents that the model has seen.
-_HELD_OUT_SEED = 10_000
+HELD_OUT_SEED = 10_000
 
 
 def plan_data(
@@ -153,7 +153,7 @@ class PretrainingData:
         return self.objective.held_out_batches(
             self.held_out,
             batch_size=self.recipe.batch_size,
-            seed=_HELD_OUT_SEED,
+            seed=HELD_OUT_SEED,
         )
 
     @functools.cached_property
