@@ -9,6 +9,7 @@ from keras import ops
 from keras_pkm.layers.make_memory import MemoryTemplate
 from keras_pkm.layers.make_memory import make_memory
 from keras_pkm.layers.make_memory import memory_config
+from keras_pkm.ops.arguments import check_access_request
 from keras_pkm.ops.arguments import finite
 from keras_pkm.ops.arguments import fraction
 from keras_pkm.ops.arguments import positive_int
@@ -299,6 +300,7 @@ class PKMTransformerEncoder(keras_hub.layers.TransformerEncoder):
                 "`return_memory_access=True` needs a memory. Received: "
                 f"block={self.block!r}. Use block='pkm' or block='resm'."
             )
+        check_access_request(self, return_memory_access)
 
     def get_config(self) -> dict[str, Any]:
         config = super().get_config()

@@ -251,14 +251,18 @@ class ProductKeyMemory(Memory):
     def address(
         self, tokens: Tensor, mask: Tensor | None, training: bool | None
     ) -> MemoryAccess:
+        dropped = self._dropped_keys(training)
         slots, scores = product_key_search(
             self._queries(tokens, mask, training),
             self.sub_keys,
             self.top_k,
             choose_implementation(self.implementation, training),
-            self._dropped_keys(training),
+            dropped,
         )
         weights = read_weights(scores)
+        if dropped is not None:
+            # Of a head that has no other slots, either.
+            weights = ops.where(scores < -1e30, 0, weights)
         return slots, self.head_dropout_layer(weights, training=training)
 
     def _queries(

@@ -139,6 +139,22 @@ def may_be_mask_of(inputs: Tensor, mask: Tensor) -> bool:
     )
 
 
+def check_access_request(layer: Any, return_memory_access: bool) -> None:
+    """Checks that a layer may return its memory access beside its outputs.
+
+    Raises:
+        ValueError: Keras would regularize the numbers of slots, too.
+    """
+    if return_memory_access and layer.activity_regularizer is not None:
+        raise ValueError(
+            "`activity_regularizer` must be None where a layer returns its "
+            "memory access, as in all models of this package, because Keras "
+            "would regularize the numbers of slots. Received: "
+            f"{layer.activity_regularizer!r} of the layer '{layer.name}'. Put "
+            "a `keras.layers.ActivityRegularization` behind the layer."
+        )
+
+
 def check_mask(inputs: Tensor, mask: Tensor | None) -> None:
     """Checks that a mask, if there is one, has the shape of the inputs."""
     if mask is not None and not may_be_mask_of(inputs, mask):

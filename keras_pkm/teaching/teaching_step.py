@@ -73,10 +73,21 @@ def make_teaching_step(
         optimizer.apply(gradients, variables)
         return [ops.max(ops.stack([_largest(each) for each in gradients]))]
 
-    step = backend.compiled(
-        take_step, [*model.variables, *optimizer.variables], strategy
-    )
-    return lambda *batch: float(step(*batch)[0])
+    def compiled() -> Callable[..., list[Tensor]]:
+        return backend.compiled(
+            take_step, [*model.variables, *optimizer.variables], strategy
+        )
+
+    step, its_loss = compiled(), loss or model._compile_loss
+
+    def step_of_batch(*batch: Any) -> float:
+        nonlocal step, its_loss
+        if its_loss is not (loss or model._compile_loss):
+            # The model was compiled with another one since.
+            step, its_loss = compiled(), model._compile_loss
+        return float(step(*batch)[0])
+
+    return step_of_batch
 
 
 def strategy_of_one_device(model: keras.Model) -> Any:

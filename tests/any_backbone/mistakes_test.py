@@ -74,3 +74,18 @@ def test_the_dtype_of_a_backbone_is_that_of_the_plain_one():
     )
     with pytest.raises(ValueError, match="`dtype` must be .*mixed_bfloat16"):
         cls(plain, (1,), MEMORY, dtype="mixed_bfloat16")
+
+
+def test_slot_numbers_are_not_regularized():
+    """Keras would add all that a layer returns to the loss."""
+    memory = keras_pkm.layers.ProductKeyMemory(
+        8, top_k=4, key_dim=8, activity_regularizer="l2"
+    )
+    x = keras.random.normal((2, 3, 16))
+    memory(x)
+    (loss,) = memory.losses
+    assert float(loss) > 0
+    with pytest.raises(ValueError, match="behind the layer"):
+        memory(x, return_memory_access=True)
+    with pytest.raises(ValueError, match="`activity_regularizer` must be None"):
+        keras_pkm.models.add_memory(make_plain("GPT2"), (1,), memory)

@@ -146,6 +146,16 @@ def test_the_compiled_loss_is_the_default():
         np.testing.assert_allclose(table, tables(other)[number], atol=1e-6)
 
 
+def test_a_loss_that_was_compiled_since_is_the_default():
+    model = make_model()
+    model.compile(loss=make_loss())
+    teacher = MemoryTeacher(model)
+    teacher.teach([make_batch()], 1)
+    model.compile(loss=lambda true, predicted: 0 * predicted)
+    with pytest.raises(ValueError, match="gradient of a taught weight"):
+        teacher.teach([make_batch()], 1)
+
+
 def test_frozen_values_are_written_all_the_same():
     model = make_model()
     model.trainable = False

@@ -16,10 +16,13 @@ from keras_pkm.metrics.exact_sums import FloatSums
 from keras_pkm.metrics.numbers import result_numbers
 
 BACKEND = keras.backend.backend()
-pytestmark = pytest.mark.skipif(
-    BACKEND == "tensorflow", reason="tests/metrics tries it"
-)
-WAYS = ["eager", "jit"] if BACKEND == "jax" else ["eager"]
+# On TensorFlow, `tests/metrics` tries the same, and more.
+pytestmark = [pytest.mark.slow] if BACKEND == "tensorflow" else []
+WAYS = {
+    "tensorflow": ["eager", "graph", "xla"],
+    "jax": ["eager", "jit"],
+    "torch": ["eager"],
+}[BACKEND]
 each_way = pytest.mark.parametrize("way", WAYS)
 ROUNDING = 1e-6 if WIDEST_FLOAT == "float32" else 1e-12
 
@@ -28,6 +31,13 @@ def functions(metric, way):
     """The functions that update a metric and that return its result."""
     if way == "eager":
         return metric.update_state, metric.result
+    if BACKEND == "tensorflow":
+        import tensorflow as tf
+
+        return (
+            tf.function(metric.update_state, jit_compile=way == "xla"),
+            tf.function(metric.result, jit_compile=way == "xla"),
+        )
     import jax
 
     new_state = jax.jit(metric.stateless_update_state)
