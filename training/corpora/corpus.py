@@ -121,6 +121,38 @@ def split_documents(
     )
 
 
+class SharedDocuments:
+    """The documents of one corpus that another one was seen to have, too.
+
+    Attributes:
+        count: The number of different documents of the one corpus.
+    """
+
+    def __init__(self, corpus: Corpus):
+        self._known = {_digest(document) for document in corpus}
+        self._found: set[bytes] = set()
+        self.count = len(self._known)
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def watched(self, corpus: Corpus) -> Corpus:
+        """Returns the other corpus, whose documents are noted as they pass."""
+
+        def documents() -> Iterator[str]:
+            for document in corpus:
+                digest = _digest(document)
+                if digest in self._known:
+                    self._found.add(digest)
+                yield document
+
+        return dataclasses.replace(corpus, documents=documents)
+
+
+def _digest(text: str) -> bytes:
+    return hashlib.blake2b(text.encode(), digest_size=16).digest()
+
+
 def _uniform(text: str, seed: int) -> float:
     """Returns a number in [0, 1) that is a hash of the text."""
     digest = hashlib.sha256(f"{seed}:{text}".encode()).digest()

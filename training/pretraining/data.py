@@ -17,6 +17,7 @@ from keras_pkm.files.whole_files import replacing_file
 from keras_pkm.text.special_tokens import unknown_ids
 from training.batches.objectives import Objective
 from training.corpora.corpus import Corpus
+from training.corpora.corpus import SharedDocuments
 from training.corpora.corpus import open_corpus
 from training.corpora.corpus import split_documents
 from training.corpora.packed_text import open_packed
@@ -89,7 +90,16 @@ def prepare_data(
         tokenizer = family.train_tokenizer(corpora[0], recipe.vocabulary_size)
     objective = _make_objective(recipe, tokenizer)
     save_tokenizer(tokenizer, run.tokenizer)
-    for corpus, path in zip(corpora, (run.packed_train, run.packed_held_out)):
+    train, held_out = corpora
+    shared = None
+    # The parts of one corpus share none.
+    if recipe.validation is not None:
+        shared = SharedDocuments(held_out)
+        train = shared.watched(train)
+    for corpus, path in (
+        (train, run.packed_train),
+        (held_out, run.packed_held_out),
+    ):
         tokenize_and_pack(
             corpus,
             tokenizer,
@@ -97,6 +107,12 @@ def prepare_data(
             path,
             progress_label=corpus.name,
             layout=objective.layout,
+        )
+    if shared:
+        print(
+            f"Warning: {len(shared):,} of the {shared.count:,} documents of "
+            "--validation are in --text, too. They are trained on, and the "
+            "held-out perplexity is too low."
         )
     seal_directory(run.data)
 

@@ -3,6 +3,7 @@
 import dataclasses
 
 import numpy as np
+import pytest
 import tensorflow as tf
 
 from tests.training.tiny_run import TINY
@@ -12,6 +13,20 @@ from training.pretraining.data import PretrainingData
 from training.pretraining.data import open_corpora
 from training.pretraining.data import prepare_data
 from training.runs.run_directory import RunDirectory
+
+
+@pytest.mark.parametrize("count", [0, 2])
+def test_documents_that_are_trained_on_are_told(tmp_path, capsys, count):
+    texts = [f"This is the document number {n}." for n in range(12)]
+    (tmp_path / "a.txt").write_text("\n\n".join(texts[: 8 + count]))
+    (tmp_path / "b.txt").write_text("\n\n".join(texts[8:]))
+    flags = ["--text", tmp_path / "a.txt", "--validation", tmp_path / "b.txt"]
+    recipe = parse_recipe([*TINY, *map(str, flags)])
+    run = RunDirectory(tmp_path / "run")
+    run.create(recipe, (run.data,))
+    prepare_data(recipe, open_corpora(recipe), None, run)
+    told = "Warning: 2 of the 4 documents of --validation are in --text"
+    assert (told in capsys.readouterr().out) == bool(count)
 
 
 def test_what_is_held_out_does_not_depend_on_the_seed(tmp_path):
