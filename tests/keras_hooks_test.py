@@ -99,6 +99,14 @@ def test_apply_counts_every_call():
     assert source.count("self._backend_apply_gradients(") == 1
 
 
+def test_compile_makes_another_loss():
+    model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
+    model.compile(loss="mse")
+    first = model._compile_loss
+    model.compile(loss="mse")
+    assert first is not None and model._compile_loss is not first
+
+
 def test_loss_tracker():
     """`accumulated_train_step` puts each part's loss into it."""
     model = keras.Sequential([keras.layers.Dense(1)])

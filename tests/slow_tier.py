@@ -32,8 +32,7 @@ def slow_on_tensorflow(test):
     return test
 
 
-# For what is the same code on each backend, and calls of which would be
-# compiled for a test alone.
+# For tests of code that all backends share.
 not_on_jax = pytest.mark.skipif(
     keras.backend.backend() == "jax",
     reason="takes long to compile; TensorFlow and torch try the same",

@@ -11,7 +11,7 @@ from keras_pkm.layers.token_ids import current_token_ids
 from keras_pkm.layers.token_ids import known_ids
 from keras_pkm.layers.token_ids import last_ids
 from keras_pkm.layers.value_table import ValueTable
-from keras_pkm.ops.arguments import check_access_request
+from keras_pkm.ops.arguments import check_activity_regularizer
 from keras_pkm.ops.arguments import check_mask
 from keras_pkm.ops.arguments import fraction
 from keras_pkm.ops.arguments import positive_int
@@ -304,7 +304,7 @@ class Memory(keras.layers.Layer):
         return_memory_access: bool = False,
         token_ids: Tensor | None = None,
     ) -> Tensor | tuple[Tensor, MemoryAccess]:
-        check_access_request(self, return_memory_access)
+        check_activity_regularizer(self, training, return_memory_access)
         if mask is None:
             mask = keras_mask(inputs)
         leading = ops.shape(inputs)[:-1]
@@ -364,7 +364,6 @@ class Memory(keras.layers.Layer):
         return_memory_access: bool = False,
         token_ids: keras.KerasTensor | None = None,
     ) -> Tensor | tuple[Tensor, MemoryAccess]:
-        check_access_request(self, return_memory_access)
         if self.context_size and token_ids is None:
             current_token_ids(self.name)
         outputs = keras.KerasTensor(inputs.shape, dtype=self.compute_dtype)

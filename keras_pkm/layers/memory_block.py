@@ -11,7 +11,7 @@ from keras import ops
 from keras_pkm.layers.make_memory import MemoryTemplate
 from keras_pkm.layers.make_memory import make_memory
 from keras_pkm.layers.make_memory import memory_config
-from keras_pkm.ops.arguments import check_access_request
+from keras_pkm.ops.arguments import check_activity_regularizer
 from keras_pkm.ops.arguments import may_be_mask_of
 from keras_pkm.ops.backend import backend
 from keras_pkm.ops.tensors import Tensor
@@ -139,7 +139,7 @@ class MemoryBlock(keras.layers.Layer):
         token_ids: Tensor | None = None,
         **kwargs: Any,
     ) -> Any:
-        check_access_request(self, return_memory_access)
+        check_activity_regularizer(self, training, return_memory_access)
         # Keras tells the block whether it is in training.
         outputs = self.block(*args, **kwargs)
         y, *others = _parts(outputs, self.block)
@@ -191,7 +191,6 @@ class MemoryBlock(keras.layers.Layer):
         token_ids: keras.KerasTensor | None = None,
         **kwargs: Any,
     ) -> Any:
-        check_access_request(self, return_memory_access)
         outputs = self.block.compute_output_spec(*args, **kwargs)
         y, *_ = _parts(outputs, self.block)
         _, access = self.memory.compute_output_spec(

@@ -9,7 +9,7 @@ from keras import ops
 from keras_pkm.layers.make_memory import MemoryTemplate
 from keras_pkm.layers.make_memory import make_memory
 from keras_pkm.layers.make_memory import memory_config
-from keras_pkm.ops.arguments import check_access_request
+from keras_pkm.ops.arguments import check_activity_regularizer
 from keras_pkm.ops.arguments import finite
 from keras_pkm.ops.arguments import fraction
 from keras_pkm.ops.arguments import positive_int
@@ -200,6 +200,7 @@ class PKMTransformerEncoder(keras_hub.layers.TransformerEncoder):
         token_ids: Tensor | None = None,
     ) -> Tensor | tuple[Any, ...]:
         self._check_access_request(return_memory_access)
+        check_activity_regularizer(self, training, return_memory_access)
         if padding_mask is None:
             padding_mask = keras_mask(inputs) if mask is None else mask
         x, attention_scores = self._attend(
@@ -300,7 +301,6 @@ class PKMTransformerEncoder(keras_hub.layers.TransformerEncoder):
                 "`return_memory_access=True` needs a memory. Received: "
                 f"block={self.block!r}. Use block='pkm' or block='resm'."
             )
-        check_access_request(self, return_memory_access)
 
     def get_config(self) -> dict[str, Any]:
         config = super().get_config()

@@ -95,8 +95,8 @@ class ProductKeyMemory(Memory):
         A tensor of shape `(..., dim)`, or, with `return_memory_access=True`, a
         tuple of it and the memory access `(slots, weights)`: int32 and float32
         tensors of shape `(..., num_heads, top_k)`, sorted by descending
-        weight. The weights of a head sum to 1, unless `head_dropout` acts; at
-        padding they are 0.
+        weight. The weights of a head sum to 1, unless `head_dropout` acts or
+        `key_dropout` leaves the head no sub-keys; at padding they are 0.
 
     Example:
 
@@ -261,7 +261,7 @@ class ProductKeyMemory(Memory):
         )
         weights = read_weights(scores)
         if dropped is not None:
-            # Of a head that has no other slots, either.
+            # A head with no sub-keys left finds such slots alone.
             weights = ops.where(scores < -1e30, 0, weights)
         return slots, self.head_dropout_layer(weights, training=training)
 

@@ -139,19 +139,22 @@ def may_be_mask_of(inputs: Tensor, mask: Tensor) -> bool:
     )
 
 
-def check_access_request(layer: Any, return_memory_access: bool) -> None:
-    """Checks that a layer may return its memory access beside its outputs.
+def check_activity_regularizer(
+    layer: Any, training: bool | None, return_memory_access: bool
+) -> None:
+    """Checks that a layer may be trained that returns its memory access, too.
 
     Raises:
-        ValueError: Keras would regularize the numbers of slots, too.
+        ValueError: Keras would regularize the numbers of slots.
     """
-    if return_memory_access and layer.activity_regularizer is not None:
+    has_one = layer.activity_regularizer is not None
+    if has_one and training and return_memory_access:
         raise ValueError(
-            "`activity_regularizer` must be None where a layer returns its "
-            "memory access, as in all models of this package, because Keras "
-            "would regularize the numbers of slots. Received: "
-            f"{layer.activity_regularizer!r} of the layer '{layer.name}'. Put "
-            "a `keras.layers.ActivityRegularization` behind the layer."
+            "`activity_regularizer` must be None in training where a layer "
+            "returns its memory access, as in all models of this package, "
+            "because Keras would regularize the numbers of slots. Received: "
+            f"{layer.activity_regularizer!r} of the layer '{layer.name}'. "
+            "Leave it out, or set `layer.activity_regularizer = None`."
         )
 
 

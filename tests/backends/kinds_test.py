@@ -23,7 +23,7 @@ SHARED = "gate, one table"
 TAGGED = "gated n-grams with tags"
 CASES = [SHARED if kind == "gate" else kind for kind in KINDS]
 if keras.backend.backend() == "tensorflow":
-    # `tests/conformance` tries the others.
+    # `tests/conformance` calls, fits and saves the others.
     CASES = slow_but(TAGGED, [SHARED, TAGGED])
 
 

@@ -189,14 +189,14 @@ def test_dropped_sub_keys_are_not_read(mode):
 
 
 def test_a_head_without_sub_keys_reads_nothing():
-    layer = make_layer(key_dropout=0.97, num_sub_keys=4, num_heads=16)
+    layer = make_layer(key_dropout=0.8, num_sub_keys=4, num_heads=16)
     x = fixed_rng().normal(size=(5, DIM)).astype("float32")
     _, (_, weights) = layer(x, training=True, return_memory_access=True)
     sums = to_numpy(weights).sum(-1)
     np.testing.assert_array_equal(
         sums.round(3), np.tile(sums[0].round(3), (5, 1))
     )
-    assert 0 in sums[0] and set(sums[0].round(3)) <= {0, 1}
+    assert set(sums[0].round(3)) == {0, 1}
 
 
 def test_dropped_heads_read_nothing():

@@ -42,6 +42,7 @@ def test_values_and_gradients(sizes, mode, monkeypatch):
         from keras_pkm.ops.jax import reads
 
         monkeypatch.setattr(reads, "_BLOCK_FLOATS", 4 * sizes[1] * sizes[3])
+        reads._compiled_sum.clear_cache()
     table, slots, weights, upstream = case(*sizes)
     factors = keras.Variable(weights)
 

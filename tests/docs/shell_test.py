@@ -199,8 +199,9 @@ def test_the_commands_run_page_by_page(folder, tmp_path, monkeypatch, capsys):
             if "mirrored" in args:
                 (run,) = map(RunDirectory, (where / "runs").iterdir())
                 trained = run.read_results()["stages"][-1]
+                # In bfloat16, as the run.
                 assert trained["perplexity"] == pytest.approx(
-                    perplexity_on_one_device(run), rel=1e-5
+                    perplexity_on_one_device(run), rel=1e-3
                 )
         for path in (where / "runs").iterdir():
             runs.setdefault(path.name, path)

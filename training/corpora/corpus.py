@@ -122,19 +122,17 @@ def split_documents(
 
 
 class SharedDocuments:
-    """The documents of one corpus that another one was seen to have, too.
-
-    Attributes:
-        count: The number of different documents of the one corpus.
-    """
+    """Counts the documents of one corpus that also occur in another one."""
 
     def __init__(self, corpus: Corpus):
-        self._known = {_digest(document) for document in corpus}
+        self._sizes = {_digest(each): len(each) for each in corpus}
         self._found: set[bytes] = set()
-        self.count = len(self._known)
 
-    def __len__(self) -> int:
-        return len(self._found)
+    @property
+    def share(self) -> float:
+        """The share of the text that occurs in the other corpus."""
+        found = sum(self._sizes[each] for each in self._found)
+        return found / max(1, sum(self._sizes.values()))
 
     def watched(self, corpus: Corpus) -> Corpus:
         """Returns the other corpus, whose documents are noted as they pass."""
@@ -142,7 +140,7 @@ class SharedDocuments:
         def documents() -> Iterator[str]:
             for document in corpus:
                 digest = _digest(document)
-                if digest in self._known:
+                if digest in self._sizes:
                     self._found.add(digest)
                 yield document
 

@@ -51,17 +51,16 @@ def load_vocabulary(path: str) -> list[str]:
             f"{len(twice)} more than once, {twice[0]!r} first: remove the "
             "second line of each"
         )
-    cased = [
-        token
-        for token in tokens
-        if token != token.lower() and not token.startswith("[")
-    ]
-    if cased:
+    words = (token for token in tokens if token.removeprefix("##").isalpha())
+    cased = [word for word in words if word != word.lower()]
+    # A few may be special tokens.
+    if len(cased) > len(tokens) / 100:
         raise UserError(
             f"the vocabulary {path!r} must be uncased, because text is "
-            f"lower-cased, but has {len(cased):,} tokens with capital letters, "
-            f"{cased[0]!r} first: pass an uncased one, or go on from a cased "
-            "model, which has its own tokenizer, by --init-from"
+            f"lower-cased, but of its {len(tokens):,} tokens {len(cased):,} "
+            f"have capital letters, such as {cased[-1]!r}: pass an uncased "
+            "one, or go on from a cased model, which has its own tokenizer, by "
+            "--init-from"
         )
     return tokens
 

@@ -39,6 +39,8 @@ from training.runs.user_error import UserError
 # them, and a run that starts from another run's model must not be tested on
 # documents that the model has seen.
 HELD_OUT_SEED = 10_000
+# Headings and the like may be in any text.
+_SHARE_TO_TELL = 0.01
 
 
 def plan_data(
@@ -108,9 +110,9 @@ def prepare_data(
             progress_label=corpus.name,
             layout=objective.layout,
         )
-    if shared:
+    if shared is not None and shared.share > _SHARE_TO_TELL:
         print(
-            f"Warning: {len(shared):,} of the {shared.count:,} documents of "
+            f"Warning: documents with {shared.share:.1%} of the text of "
             "--validation are in --text, too. They are trained on, and the "
             "held-out perplexity is too low."
         )
