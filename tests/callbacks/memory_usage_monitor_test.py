@@ -19,7 +19,6 @@ from tests.models.tiny import tiny_masked_lm
 from tests.probing.forms import TEXTS
 from tests.probing.forms import Batches
 from tests.probing.forms import classifier
-from tests.slow_tier import eager_and_graph
 
 # Of the fixture `task`.
 eagerly = pytest.mark.parametrize("eager", [True])
@@ -73,8 +72,8 @@ def fit(task, callback, epochs=2, steps=3):
     )
 
 
-@eager_and_graph
-def test_measures_into_logs_csv_and_tensorboard(task, held_out, tmp_path):
+def test_measures_into_logs_csv_and_tensorboard(held_out, tmp_path):
+    task = new_task(eager=True)
     monitor = MemoryUsageMonitor(
         held_out,
         every=2,

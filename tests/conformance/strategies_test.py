@@ -129,21 +129,29 @@ OPERATIONS = (
 )
 
 
+@pytest.fixture(scope="module")
+def without_a_strategy(tmp_path_factory):
+    """The fingerprint of the model, and what each operation returns."""
+    model = make_model(MODEL)
+    return fingerprint(model), {
+        operation: operation(model, tmp_path_factory.mktemp("plain"))
+        for operation in OPERATIONS
+    }
+
+
 @each_strategy
-def test_operations_outside_of_training(make_strategy, is_inside, tmp_path):
+def test_operations_outside_of_training(
+    make_strategy, is_inside, without_a_strategy, tmp_path
+):
     strategy = make_strategy()
-    plain = make_model(MODEL)
     with strategy.scope():
         model = make_model(MODEL)
-    state = fingerprint(plain)
-    for operation in OPERATIONS:
-        for name in ("plain", "distributed"):
-            (tmp_path / operation.__name__ / name).mkdir(parents=True)
-        expected = operation(plain, tmp_path / operation.__name__ / "plain")
+    state, results = without_a_strategy
+    for operation, expected in results.items():
+        folder = tmp_path / operation.__name__
+        folder.mkdir()
         with strategy.scope() if is_inside else contextlib.nullcontext():
-            found = operation(
-                model, tmp_path / operation.__name__ / "distributed"
-            )
+            found = operation(model, folder)
             assert fingerprint(model) == state, operation.__name__
         for one, other in zip(found, expected, strict=True):
             np.testing.assert_allclose(
@@ -183,6 +191,8 @@ def test_a_memory_is_added_in_the_strategy_of_the_model(
     features = {name: np.array(each) for name, each in features.items()}
     labels = np.array([[7, 4]] * 2)
     data = tf.data.Dataset.from_tensors((features, labels))
+    # Graphs of it on two replicas are tried in tests/any_backbone.
+    task.run_eagerly = True
     task.fit(data, shuffle=False, verbose=0)
     replicas_of(task)
 

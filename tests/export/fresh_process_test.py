@@ -226,6 +226,7 @@ def test_classifier(outputs, inputs, presets, kind):
 def test_question_answerer(outputs, inputs, presets, tokenizer, kind):
     task = models.QuestionAnswerer.from_preset(str(presets / "qa"))
     sizes = WindowSizes(LENGTH, 4, 5)
+    with_offsets = OffsetTokenizer(tokenizer)
     for row, (question, context) in enumerate(
         zip(inputs[f"{kind}/question"], inputs[f"{kind}/context"])
     ):
@@ -234,7 +235,7 @@ def test_question_answerer(outputs, inputs, presets, tokenizer, kind):
         example = SquadExample("0", question, context.decode(), ("",), (0,))
         windows = squad_windows.make_windows(
             [example],
-            OffsetTokenizer(tokenizer),
+            with_offsets,
             SpecialTokens.of(tokenizer),
             sizes,
             "a file",

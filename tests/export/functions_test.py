@@ -76,27 +76,6 @@ def test_a_plain_task_and_all_that_the_card_says(tokenizer, tmp_path):
     assert loaded(["a [MASK]"])["tokens"].shape == (1, 1, 5)
 
 
-@pytest.mark.slow
-def test_question_answerer(tokenizer, tmp_path):
-    task = tiny_answerer()
-    export.saved_model(
-        task,
-        tmp_path / "qa",
-        tokenizer=tokenizer,
-        sequence_length=16,
-        stride=4,
-        answer_length=2,
-    )
-    loaded = tf.saved_model.load(str(tmp_path / "qa"))
-    found = loaded(
-        {
-            "question": tf.constant(["who ?"]),
-            "context": tf.constant(["ann met bob in paris"]),
-        }
-    )
-    assert len(found["answer"].numpy()[0].split()) in (1, 2)
-
-
 def test_mistakes_name_arguments(masked_lm, tokenizer, tmp_path):
     roberta = keras_hub.models.RobertaTokenizer(
         {"<s>": 0, "<pad>": 1, "</s>": 2, "<mask>": 3, "a": 4, "aa": 5}, ["a a"]

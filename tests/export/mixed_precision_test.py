@@ -6,24 +6,12 @@ import pytest
 import tensorflow as tf
 
 from export.saved_model import main
-from tests.training.tiny_run import SHORT
-from training import pretrain
-from training.runs.run_directory import RunDirectory
 
 
 @pytest.mark.slow
 def test_bfloat16(tiny_run, tmp_path):
     assert tiny_run.files.read_recipe()["precision"] == "mixed_bfloat16"
     check_that_preset_and_export_agree(tiny_run.files, tmp_path / "out")
-
-
-@pytest.mark.slow
-def test_float16(tiny_run, tmp_path):
-    """With loss scaling, in a run of its own."""
-    run_dir = tmp_path / "run"
-    args = ["--text", str(tiny_run.corpus), *SHORT, "--out", str(run_dir)]
-    assert pretrain.main([*args, "--precision", "mixed_float16"]) == 0
-    check_that_preset_and_export_agree(RunDirectory(run_dir), tmp_path / "out")
 
 
 def check_that_preset_and_export_agree(run, out):

@@ -12,6 +12,7 @@ from tests.contracts import check_config_round_trip
 from tests.contracts import fixed_rng
 from tests.contracts import fresh_rng
 from tests.models.tiny import MEMORY
+from tests.models.tiny import ONE_LAYER
 from tests.models.tiny import SIZES
 from tests.models.tiny import features
 from tests.models.tiny import masked_batch
@@ -212,7 +213,9 @@ def test_tasks_of_keras_hub_accept_it(eager):
     masked_lm = keras_hub.models.BertMaskedLM(tiny_backbone())
     x, labels, weights = masked_batch(rng)
     assert masked_lm(x).shape == (8, 3, 100)
-    classifier = keras_hub.models.BertTextClassifier(tiny_backbone(), 4)
+    classifier = keras_hub.models.BertTextClassifier(
+        tiny_backbone(**ONE_LAYER), 4
+    )
     classifier.run_eagerly = eager
     classifier.fit(
         features(rng),

@@ -142,7 +142,8 @@ def test_masked_lm(family, eager, tmp_path):
     ],
 )
 def test_text_classifier(family, eager, tmp_path):
-    task = ours(family, "TextClassifier")(with_memory(family), num_classes=3)
+    backbone = with_memory(family, **ONE_LAYER)
+    task = ours(family, "TextClassifier")(backbone, num_classes=3)
     x = features_for(task.backbone)
     labels = fresh_rng().integers(0, 3, 8)
     task.compile(PKMAdam(), run_eagerly=eager)

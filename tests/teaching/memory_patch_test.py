@@ -232,11 +232,18 @@ def components_of(model):
     }
 
 
+@pytest.fixture(scope="module")
+def patch_of_one_device():
+    return teach(make_model())
+
+
 @pytest.mark.slow
 @each_strategy
-def test_all_replicas_get_the_rows(make_strategy, is_inside):
+def test_all_replicas_get_the_rows(
+    make_strategy, is_inside, patch_of_one_device
+):
     strategy = make_strategy()
-    patch = teach(make_model())
+    patch = patch_of_one_device
     with strategy.scope():
         model = make_model()
     before = components_of(model)

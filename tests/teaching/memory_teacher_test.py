@@ -366,11 +366,17 @@ def test_texts_alone_teach_a_causal_language_model():
     assert 0 < teacher.make_patch().num_rows <= 2 * 9
 
 
+@pytest.fixture(scope="module")
+def taught_without_a_strategy():
+    return teach(make_model())
+
+
 @pytest.mark.slow
 @each_strategy
-def test_teaches_under_any_strategy_of_one_device(make_strategy, is_inside):
+def test_teaches_under_any_strategy_of_one_device(
+    make_strategy, is_inside, taught_without_a_strategy
+):
     strategy = make_strategy()
-    expected = teach(make_model())
     with strategy.scope():
         model = make_model()
     with strategy.scope() if is_inside else contextlib.nullcontext():
@@ -381,7 +387,7 @@ def test_teaches_under_any_strategy_of_one_device(make_strategy, is_inside):
             assert md5(model) == start
             return
         patch = teach(model)
-        assert_same_changes(patch, expected)
+        assert_same_changes(patch, taught_without_a_strategy)
         teach(model, slots=4, importance=importance_of(model))
         with pytest.raises(ValueError, match="in the reverse order"):
             patch.revert(model)

@@ -15,7 +15,6 @@ from tests.models.tiny import ONE_LAYER
 from tests.models.tiny import SIZES
 from tests.models.tiny import features
 from tests.models.tiny import tiny_backbone
-from tests.slow_tier import eager_and_graph
 
 # The weights of each part; batch norm's moving statistics are weights, too.
 PATHS = {
@@ -26,16 +25,17 @@ PATHS = {
 
 
 @pytest.mark.parametrize(
-    "block, parts",
+    "block, parts, eager",
     [
-        ("resm", ()),
-        ("resm", ("values",)),
-        ("pkm", ("keys",)),
-        ("resm", ("queries",)),
-        ("pkm", ("values", "keys", "queries")),
+        ("resm", (), True),
+        ("resm", ("values",), True),
+        ("pkm", ("keys",), True),
+        ("resm", ("queries",), True),
+        ("pkm", ("values", "keys", "queries"), True),
+        # A graph takes seconds to trace.
+        pytest.param("resm", ("values",), False, marks=pytest.mark.slow),
     ],
 )
-@eager_and_graph
 def test_frozen_parts_stay_bit_for_bit(eager, parts, block):
     task = MemoryBertTextClassifier(
         tiny_backbone(memory_block=block, **ONE_LAYER), num_classes=2

@@ -115,7 +115,7 @@ def test_usage(report, reads):
 
 
 @pytest.mark.slow
-def test_ablations(report, work):
+def test_ablations(report, work, capsys):
     """The same figures as `evaluate_mlm.py` has of the same text."""
     args = f"--model {work}/run --text {work}/corpus.txt --limit 37 "
     args += f"--batch-size 8 --seed 3 --out {work / 'mlm.json'}"
@@ -125,6 +125,11 @@ def test_ablations(report, work):
         alone = json.loads((work / "mlm.json").read_text())
         for name, value in report["ablations"][how].items():
             assert value == pytest.approx(alone[name])
+    found = {each["perplexity"] for each in report["ablations"].values()}
+    assert len(found) == 3
+    printed = capsys.readouterr().out
+    assert "All values of the memories were set to zero." in printed
+    assert "The rows of the memories' tables were shuffled." in printed
 
 
 @pytest.mark.slow

@@ -64,24 +64,6 @@ def test_figures(run_directory, text, tmp_path, capsys):
 
 
 @pytest.mark.slow
-def test_without_the_contents_of_the_memories(
-    run_directory, text, tmp_path, capsys
-):
-    figures = {
-        how: run(run_directory, text, tmp_path, flags)["perplexity"]
-        for how, flags in (
-            ("trained", ""),
-            ("zero", "--ablate-memory zero"),
-            ("shuffle", "--ablate-memory shuffle"),
-        )
-    }
-    assert len(set(figures.values())) == 3
-    printed = capsys.readouterr().out
-    assert "All values of the memories were set to zero." in printed
-    assert "The rows of the memories' tables were shuffled." in printed
-
-
-@pytest.mark.slow
 def test_pseudo_perplexity(run_directory, text, tmp_path, capsys):
     results = run(run_directory, text, tmp_path, "--pseudo --limit 2")
     assert results["sequences"] == 2

@@ -1,37 +1,20 @@
 """The same rows from their own files and from TensorFlow Datasets."""
 
-import dataclasses
 import json
 
-import keras
-import keras_hub
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_pkm.text.special_tokens import SpecialTokens
-from keras_pkm.text.windows import WindowSizes
-from training.batches.labelled import dev_batches
-from training.batches.labelled import encode_texts
-from training.batches.labelled import training_batches
-from training.corpora.offset_tokenizer import OffsetTokenizer
 from training.runs.user_error import UserError
 from training.tasks.bad_rows import BadRows
 from training.tasks.glue import GLUE
 from training.tasks.glue import load_glue
 from training.tasks.squad import load_squad
-from training.tasks.squad_windows import make_windows
 
 tfds = pytest.importorskip("tensorflow_datasets")
 
 TEXTS = ['It\'s "so".', "Ärger im Büro", "one\ttab less"]
-TOKENIZER = keras_hub.models.BertTokenizer(
-    ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-    + ["arger", "im", "buro", "it", "'", "s", '"', "so", ".", ":", "?"]
-    + ["who", "is", "ann", "met", "bob", "train", "validation", "one", "tab"]
-    + ["sentence", "question", "premise", "hypothesis", "less", "0", "##1"],
-    lowercase=True,
-)
 
 
 def store(folder, name, config, version, features, splits):
@@ -56,22 +39,6 @@ def columns(rows):
     if isinstance(rows[0], list):
         return tf.ragged.constant(rows)
     return tf.constant(rows)
-
-
-def assert_same_batches(one, other, count):
-    """Compares a split's batches, to train on and to evaluate."""
-    for batches in (
-        lambda data: training_batches(
-            data, batch_size=2, seed=0, num_steps=count
-        ),
-        lambda data: dev_batches(data, batch_size=2),
-    ):
-        pairs = list(zip(batches(one), batches(other), strict=True))
-        assert len(pairs) >= count // 2
-        for ours, theirs in pairs:
-            keras.tree.map_structure(
-                np.testing.assert_array_equal, ours, theirs
-            )
 
 
 @pytest.mark.slow
@@ -117,20 +84,11 @@ def test_glue(name, tmp_path):
     theirs = load_glue(task, "tfds", str(tmp_path / "tfds"), BadRows())
     assert ours.keys() == theirs.keys()
     assert len(ours) == 1 + len(task.dev)
-    preprocessor = keras_hub.models.BertTextClassifierPreprocessor(
-        TOKENIZER, sequence_length=24
-    )
     for split, examples in ours.items():
         assert examples.texts == theirs[split].texts
         assert len(examples) == len(TEXTS)
         np.testing.assert_array_equal(examples.labels, theirs[split].labels)
-        assert_same_batches(
-            *(
-                encode_texts(some.texts, some.labels, preprocessor)
-                for some in (examples, theirs[split])
-            ),
-            len(TEXTS),
-        )
+        assert examples.labels.dtype == theirs[split].labels.dtype
 
 
 @pytest.mark.slow
@@ -178,23 +136,8 @@ def test_squad(tmp_path):
     theirs = load_squad("tfds", str(tmp_path / "tfds"), BadRows())
     assert ours == theirs
     assert len(ours["train"]) == 2
-    for split in ours:
-        one, other = (
-            make_windows(
-                examples[split],
-                OffsetTokenizer(TOKENIZER),
-                SpecialTokens.of(TOKENIZER),
-                WindowSizes(12, 2, 4),
-                "the data",
-                BadRows(),
-            )
-            for examples in (ours, theirs)
-        )
-        assert len(one) > len(ours[split])
-        for field in dataclasses.fields(one):
-            np.testing.assert_array_equal(
-                getattr(one, field.name), getattr(other, field.name)
-            )
+    # Their types, too.
+    assert repr(ours) == repr(theirs)
 
 
 def test_a_data_set_that_is_not_there(tmp_path):
