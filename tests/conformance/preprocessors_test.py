@@ -19,6 +19,8 @@ class Letters(keras_hub.tokenizers.UnicodeCodepointTokenizer):
     start_token_id = 1
     end_token_id = 2
     pad_token_id = 0
+    mask_token_id = 3
+    special_token_ids = [0, 1, 2]
 
 
 PREPROCESSORS = [

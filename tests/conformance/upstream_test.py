@@ -14,6 +14,7 @@ from keras_hub.src.tests import test_case as hub_test_case
 
 from keras_pkm import layers
 from keras_pkm import models
+from tests.conformance.preprocessors_test import Letters
 
 keras_tests = keras_test_case.TestCase()
 hub_tests = hub_test_case.TestCase()
@@ -196,26 +197,14 @@ def test_masked_lm_heads_fail_eagerly_in_half_precision(has_memory):
     assert np.isfinite(task.predict(inputs, verbose=0)).all()
 
 
-WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "to", "at", "i"]
-# Letters, and a pair that is merged.
-PIECES = ["<s>", "<pad>", "</s>", "<mask>", "<|endoftext|>"]
-PIECES += ["Ġ", "a", "t", "i", "o", "at"]
 TEXTS = ["at a to i", "at a to i"]
-
-
-def make_tokenizer(family):
-    cls = getattr(keras_hub.models, f"{family}Tokenizer")
-    if family == "Bert":
-        return cls(vocabulary=WORDS)
-    numbers = {piece: number for number, piece in enumerate(PIECES)}
-    return cls(vocabulary=numbers, merges=["a t"])
 
 
 def make_preprocessor(family, kind, **options):
     name = f"{family}{kind}Preprocessor"
     module = models if kind == "QuestionAnswerer" else keras_hub.models
     return getattr(module, name)(
-        make_tokenizer(family), sequence_length=8, **options
+        Letters(vocabulary_size=20), sequence_length=8, **options
     )
 
 
@@ -247,8 +236,8 @@ def question_answerer():
     return {"preprocessor": preprocessor}, (texts, labels)
 
 
-# Half a minute each. The tasks of a kind have one base class, and differ in
-# attributes of the class alone.
+# The tasks of a kind have one base class, and differ in attributes of the class
+# alone.
 @pytest.mark.parametrize(
     "kind, make",
     [
