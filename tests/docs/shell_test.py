@@ -50,7 +50,7 @@ SMALL = {
 # the command.
 NOT_HERE = {"docs/guides/finished-models.md"}
 # What other slow tests run at a tiny size, because of its many jobs.
-ELSEWHERE = ("teach.py --compare", "recall.py")
+ELSEWHERE = ("teach.py --compare", "recall.py", "--task squad")
 # Pretraining of a causal model, from a run, and on several files: other slow
 # tests train so, and here the flags are parsed.
 PARSED = ("--out runs/gpt2", "--out runs/longer", "--vocabulary-size 8000")

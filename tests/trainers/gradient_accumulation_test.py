@@ -186,7 +186,8 @@ def test_any_number_of_examples(parts, weighted, eager):
     data = examples(19)[: 3 if weighted else 2]
     histories, models = [], []
     for number in (1, parts):
-        model = regression(parts=number, run_eagerly=eager)
+        # What is compared with need not be traced.
+        model = regression(parts=number, run_eagerly=eager or number == 1)
         history = model.fit(
             *data[:2],
             sample_weight=data[2] if weighted else None,
@@ -225,7 +226,7 @@ def test_train_on_batch(weights, eager):
             loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
             metrics=["accuracy"],
             weighted_metrics=None,
-            run_eagerly=eager,
+            run_eagerly=eager or number == 1,
         )
         for size in (7, 2, 6):
             of_batch = {
@@ -258,7 +259,10 @@ def test_generators_of_unknown_shape():
     data = tf.data.Dataset.from_generator(
         batches, output_types=("float32", "float32")
     ).map(lambda *x: tuple(tf.ensure_shape(each, (None, 8)) for each in x))
-    models = [regression(parts=number, loss=loss) for number in (1, 4)]
+    models = [
+        regression(parts=number, loss=loss, run_eagerly=number == 1)
+        for number in (1, 4)
+    ]
     histories = [
         model.fit(data, shuffle=False, verbose=0, steps_per_epoch=3).history
         for model in models
@@ -284,7 +288,8 @@ def test_uneven_batches_of_replicas(mirrored):
 def test_several_steps_in_one_execution():
     x, y, _ = examples(19)
     models = [
-        regression(parts=number, steps_per_execution=2) for number in (1, 3)
+        regression(parts=1, run_eagerly=True),
+        regression(parts=3, steps_per_execution=2),
     ]
     histories = [
         model.fit(x, y, batch_size=8, shuffle=False, verbose=0).history

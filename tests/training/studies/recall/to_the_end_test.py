@@ -121,11 +121,10 @@ def test_in_processes(tmp_path, capsys):
     assert study.run_jobs is run_jobs
     args = f"--out {tmp_path / 'a'} --facts 64 --steps 3 {SIZES}".split()
     args += ["--candidates", "resm"]
-    assert recall.main(args) == 0
-    (found,) = (tmp_path / "a" / "trials").iterdir()
-    assert json.loads(found.read_text())["facts"] == 64
-    found.unlink()
-    (tmp_path / "a" / "step-times.json").write_text("{}")
+    begun = RecallStudy(parse_recipe(args))
+    with begun.hold():
+        begun.write_recipe()
+    begun.step_times.write_text("{}")
     assert recall.main(args) == 1
     error = capsys.readouterr().err
     assert "resm 64 facts 16 sub keys seed 0 ended with exit code" in error
