@@ -197,7 +197,7 @@ def edits():
     def middle(shares):
         return percent(statistics.median(shares), 0)
 
-    one, careful = seeds("edits-seeds", 3.0), seeds("edits-seeds", 1.0)
+    one, careful = seeds("edits-prompts", 3.0), seeds("edits-seeds", 1.0)
     knows = [seed["paraphrase"] for seed in one]
     others = [changed(one, kind) for kind in ("other", "never named")]
     steps = changed(one, "two steps")
@@ -215,6 +215,23 @@ def edits():
             f"about, and {middle(steps)} of those in two steps"
         ),
     )
+    prompts = [
+        stored("edits-prompts/report.json")["ways"][key]["tried"][0]["seeds"]
+        for key in ("prompt-one", "prompt-all")
+    ]
+    once, often = ([seed["paraphrase"] for seed in each] for each in prompts)
+    yield (
+        (EDITS,),
+        (
+            f"answer {middle(once)} if a fact is said once ({span(once)}), and "
+            f"{middle(often)} ({span(often)}) if it"
+        ),
+    )
+    kept, less = (
+        percent(1 - statistics.median(changed(each, "other")), 0)
+        for each in prompts
+    )
+    yield (EDITS,), f"{kept[:-2]} and {less} are as before"
     ways = stored("edits/report.json")["ways"]
     dense = [ways[key] for key in ("lora-8", "lora-64", "all", "replay")]
     last = [
