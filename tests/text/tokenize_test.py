@@ -186,16 +186,16 @@ def test_other_tokenizers():
 
 
 @pytest.mark.parametrize(
-    "tokenizer",
+    "tokenizer, run",
     [
         # The graph of each takes seconds to trace.
-        pytest.param(each, marks=[pytest.mark.slow] if number else [])
-        for some in (TOKENIZERS, EXACT)
+        pytest.param(*each, marks=[pytest.mark.slow] if number else [])
+        for some in (zip(TOKENIZERS, GRAPHS), zip(EXACT, EXACT_GRAPHS))
         for number, each in enumerate(some)
     ],
 )
-def test_tokenizers_by_themselves_read_what_is_served(tokenizer):
+def test_tokenizers_by_themselves_read_what_is_served(tokenizer, run):
     texts = ["good\u00a0film\u3000a", "good\x00film", "a  good\tfilm"]
-    served = graph(tokenizer)(tf.constant(texts))[0].to_list()
+    served = run(tf.constant(texts))[0].to_list()
     alone = tokenizer(readable(tokenizer, tf.constant(texts)))
     assert [list(map(int, row)) for row in alone] == served
