@@ -261,7 +261,7 @@ class ProductKeyMemory(Memory):
         )
         weights = read_weights(scores)
         if dropped is not None:
-            # A head with no sub-keys left finds such slots alone.
+            # A head with no sub-keys left has found dropped slots only.
             weights = ops.where(scores < -1e30, 0, weights)
         return slots, self.head_dropout_layer(weights, training=training)
 

@@ -142,10 +142,9 @@ def may_be_mask_of(inputs: Tensor, mask: Tensor) -> bool:
 def check_activity_regularizer(
     layer: Any, training: bool | None, return_memory_access: bool
 ) -> None:
-    """Checks that a layer may be trained that returns its memory access, too.
+    """Checks that training a layer does not regularize its memory access.
 
-    Raises:
-        ValueError: Keras would regularize the numbers of slots.
+    Keras regularizes all that a layer returns.
     """
     has_one = layer.activity_regularizer is not None
     if has_one and training and return_memory_access:

@@ -73,18 +73,19 @@ def make_teaching_step(
         optimizer.apply(gradients, variables)
         return [ops.max(ops.stack([_largest(each) for each in gradients]))]
 
-    def compiled() -> Callable[..., list[Tensor]]:
-        return backend.compiled(
-            take_step, [*model.variables, *optimizer.variables], strategy
-        )
-
-    step, its_loss = compiled(), loss or model._compile_loss
+    step: Callable[..., list[Tensor]] | None = None
+    its_loss = None
 
     def step_of_batch(*batch: Any) -> float:
         nonlocal step, its_loss
-        if its_loss is not (loss or model._compile_loss):
-            # The model was compiled with another one since.
-            step, its_loss = compiled(), model._compile_loss
+        # The model may have been compiled with another loss since.
+        if step is None or (
+            loss is None and its_loss is not model._compile_loss
+        ):
+            its_loss = model._compile_loss
+            step = backend.compiled(
+                take_step, [*model.variables, *optimizer.variables], strategy
+            )
         return float(step(*batch)[0])
 
     return step_of_batch

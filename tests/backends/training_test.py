@@ -14,7 +14,7 @@ from tests.models.tiny import tiny_classifier
 
 BACKEND = keras.backend.backend()
 pytestmark = pytest.mark.skipif(
-    BACKEND == "tensorflow", reason="tests of TensorFlow's own try it"
+    BACKEND == "tensorflow", reason="TensorFlow has tests of its own"
 )
 
 
