@@ -4,11 +4,14 @@ import inspect
 import json
 import pathlib
 from collections.abc import Iterable
+from collections.abc import Mapping
+from collections.abc import MutableMapping
 from typing import Any
 from typing import Self
 
 import keras
 import keras_hub
+import numpy as np
 
 from keras_pkm.layers.make_memory import MemoryTemplate
 from keras_pkm.layers.make_memory import make_memory
@@ -23,6 +26,8 @@ from keras_pkm.ops.arguments import one_of
 
 #: Where a memory can stand: behind a block, or inside it; or nowhere.
 MEMORY_BLOCKS = ("serial", "resm", "pkm", "ffn")
+# The numbers of the layers with a memory, in a file of weights.
+_NUMBERS = "memory_layers"
 
 
 class MemoryBackbone(keras_hub.models.Backbone):
@@ -94,6 +99,9 @@ class MemoryBackbone(keras_hub.models.Backbone):
     - [Lample et al., 2019](https://arxiv.org/abs/1907.05242)
     - [Kim and Jung, 2020](https://arxiv.org/abs/2010.03881)
     """
+
+    # The layers with memories of a file that does not fit.
+    _refused: tuple[int, ...] | None = None
 
     def __init__(
         self,
@@ -282,6 +290,30 @@ class MemoryBackbone(keras_hub.models.Backbone):
             filepath: str. The file.
         """
         self.plain_backbone.load_lora_weights(filepath)
+
+    def save_own_variables(self, store: MutableMapping[str, Any]) -> None:
+        super().save_own_variables(store)
+        # A plain one can be loaded by the plain backbone's class.
+        if self._accesses:
+            store[_NUMBERS] = np.array([*self._accesses], "int32")
+
+    def load_own_variables(self, store: Mapping[str, Any]) -> None:
+        # Keras tells layers apart by their classes and order: from a model
+        # with memories elsewhere, blocks would get each other's weights.
+        stored = {name: store[name] for name in store.keys()}
+        if _NUMBERS in stored:
+            numbers = tuple(stored.pop(_NUMBERS).tolist())
+            self._refused = None if numbers == (*self._accesses,) else numbers
+        # Files of earlier versions have no numbers. Nor is there anything at
+        # the other paths of a task's backbone, at which Keras tries again.
+        if self._refused is not None:
+            raise ValueError(
+                "The weights must be of a model with memories in the same "
+                f"layers, {(*self._accesses,)}. Received: weights of one with "
+                f"memories in {self._refused}. Make the model with "
+                f"`memory_layers={self._refused}`."
+            )
+        super().load_own_variables(stored)
 
     def save_to_preset(
         self, preset_dir: str, max_shard_size: float = 10

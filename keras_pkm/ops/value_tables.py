@@ -10,7 +10,9 @@ def mark_as_table(variable: keras.Variable) -> None:
 
     `keras_pkm.optimizers.PKMAdam` then trains the rows that a batch has read
     and leaves the others unchanged, as it does those of
-    `keras_pkm.layers.ValueTable`. Call it before the optimizer is built.
+    `keras_pkm.layers.ValueTable`. Call it before the optimizer is built. The
+    mark is not saved with a model: a layer that marks its variable in `build`
+    marks it again when the model is loaded.
 
     Args:
         variable: `keras.Variable` of shape `(rows, width)`.

@@ -5,6 +5,7 @@ import keras_hub
 import pytest
 
 import keras_pkm
+from tests.any_backbone.tiny_families import FILLED
 from tests.any_backbone.tiny_families import MEMORY
 from tests.any_backbone.tiny_families import make_plain
 from tests.contracts import to_numpy
@@ -75,6 +76,38 @@ def test_the_dtype_of_a_backbone_is_that_of_the_plain_one():
     )
     with pytest.raises(ValueError, match="`dtype` must be .*mixed_bfloat16"):
         cls(plain, (1,), MEMORY, dtype="mixed_bfloat16")
+
+
+# Keras tries further paths before it raises.
+@pytest.mark.filterwarnings("ignore:Skipping nested container")
+@pytest.mark.parametrize("memory_block", ["serial", "resm"])
+def test_weights_of_memories_in_other_layers_are_refused(
+    memory_block, tmp_path
+):
+    def make(*layers):
+        task = keras_hub.models.BertTextClassifier(make_plain("Bert"), 2)
+        if memory_block == "resm":
+            task = task.backbone
+        return keras_pkm.models.add_memory(task, layers, FILLED, memory_block)
+
+    path = tmp_path / "model.weights.h5"
+    model, copy, other, both = make(2), make(2), make(1), make(1, 2)
+    model.save_weights(path)
+    for each in (other, both):
+        with pytest.raises(ValueError, match=r"`memory_layers=\(2,\)`"):
+            each.load_weights(path)
+    copy.load_weights(path)
+    for one, same in zip(model.weights, copy.weights, strict=True):
+        assert (to_numpy(one) == to_numpy(same)).all()
+    # Its first weights fit again.
+    other.save_weights(path)
+    other.load_weights(path)
+
+
+def test_weights_without_memories_fit_the_plain_class(tmp_path):
+    path = tmp_path / "model.weights.h5"
+    keras_pkm.models.add_memory(make_plain("Bert"), ()).save_weights(path)
+    make_plain("Bert").load_weights(path)
 
 
 def test_slot_numbers_are_not_regularized():

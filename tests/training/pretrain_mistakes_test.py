@@ -58,6 +58,11 @@ def refused(tmp_path, capsys):
         ("--weight-decay nan", ["--weight-decay must be a finite number"]),
         ("--weight-decay -1", ["--weight-decay", "at least 0"]),
         ("--query-dropout nan", ["--query-dropout must be a finite number"]),
+        (
+            "--backbone gpt2 --mask-rate 0.2",
+            ["--mask-rate changes nothing with --backbone gpt2, received 0.2"],
+        ),
+        ("--validation x.txt --held-out 0.2", ["--held-out changes nothing"]),
     ],
 )
 def test_refuses_the_impossible(args, words, refused):

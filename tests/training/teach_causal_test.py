@@ -111,6 +111,11 @@ def test_what_cannot_be_taught(model, facts, tmp_path, capsys):
     flags = f"--model {model} --facts {facts} --out {out}"
     assert main([*flags.split(), "--method", "head"]) == 2
     assert "pass another --method" in capsys.readouterr().err
+    text = tmp_path / "text.txt"
+    text.write_text("A cat ran. " * 3)
+    flags = f"--model {model} --text {text} --mask-rate 0.2 --out {out}"
+    assert main(flags.split()) == 2
+    assert "--mask-rate changes nothing" in capsys.readouterr().err
     # A run, each batch of whose text has read all slots.
     run = RunDirectory(tmp_path / "run")
     shutil.copytree(model, run.best)

@@ -74,3 +74,16 @@ def out_of_range(recipe: Any, name: str, rule: str) -> UserError:
     """Returns the error for a field of a recipe that breaks a rule."""
     flag = f"--{name.replace('_', '-')}"
     return UserError(f"{flag} must be {rule}, received {getattr(recipe, name)}")
+
+
+def check_unused(
+    recipe: Any, names: tuple[str, ...], where: str, default: Any = None
+) -> None:
+    """Checks that flags are not given where they would change nothing."""
+    for name in names:
+        value = getattr(recipe, name)
+        if value != getattr(default or type(recipe), name):
+            raise UserError(
+                f"--{name.replace('_', '-')} changes nothing {where}, received "
+                f"{value}: leave it out"
+            )

@@ -9,6 +9,7 @@ from keras_pkm.metrics import format_memory_usage
 from training.batches.objectives import MaskedTokens
 from training.batches.one_by_one import masked_places
 from training.batches.one_by_one import one_by_one
+from training.commands.fields import check_unused
 from training.corpora.corpus import open_corpus
 from training.evaluation.recipe import EvaluationRecipe
 from training.loading.families import EncoderFamily
@@ -36,6 +37,8 @@ def evaluate(recipe: EvaluationRecipe) -> dict:
     ablation: contextlib.AbstractContextManager = contextlib.nullcontext()
     if recipe.ablate_memory is not None:
         ablation = ablated_memory(task, recipe.ablate_memory)
+    if not isinstance(family, EncoderFamily):
+        check_unused(recipe, ("mask_rate", "seed"), "with a causal model")
     length = input_length(recipe, task.backbone.max_sequence_length)
     objective = family.make_objective(tokenizer, length, recipe.mask_rate)
     with ablation, pack_text(corpus, objective, recipe.limit) as text:

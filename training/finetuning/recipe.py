@@ -14,6 +14,7 @@ from training.commands.fields import Rate
 from training.commands.fields import Seed
 from training.commands.fields import Share
 from training.commands.fields import check_fields
+from training.commands.fields import check_unused
 from training.commands.fields import out_of_range
 from training.commands.recipe_groups import Machine
 from training.commands.recipe_groups import MemorySizes
@@ -159,6 +160,9 @@ class FinetuningRecipe(MemorySizes, Schedule, Machine, Run):
 def check_recipe(recipe: FinetuningRecipe, pretrained: PretrainedModel) -> None:
     """Checks the numbers of a recipe, and that its flags fit the model."""
     check_fields(recipe)
+    of_squad = ("squad", "stride", "answer_length")
+    unused = ("glue",) if recipe.is_squad else of_squad
+    check_unused(recipe, unused, f"with --task {recipe.task}")
     longest = pretrained.backbone.max_sequence_length
     if recipe.sequence_length > longest:
         raise out_of_range(

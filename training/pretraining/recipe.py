@@ -20,6 +20,7 @@ from training.commands.fields import Seed
 from training.commands.fields import Share
 from training.commands.fields import Whole
 from training.commands.fields import check_fields
+from training.commands.fields import check_unused
 from training.commands.fields import out_of_range
 from training.commands.recipe_groups import Machine
 from training.commands.recipe_groups import MemorySizes
@@ -236,6 +237,12 @@ def parse_recipe(args: list[str] | None) -> PretrainingRecipe:
 def check_recipe(recipe: PretrainingRecipe, replicas: int = 1) -> None:
     """Checks the numbers of a recipe."""
     check_fields(recipe)
+    default = RECIPES[recipe.recipe]
+    if recipe.objective == "causal":
+        where = f"with --backbone {recipe.backbone}"
+        check_unused(recipe, ("mask_rate",), where, default)
+    if recipe.validation is not None:
+        check_unused(recipe, ("held_out",), "with --validation", default)
     if recipe.hidden_dim % recipe.num_heads:
         rule = f"a divisor of --hidden-dim, {recipe.hidden_dim}"
         raise out_of_range(recipe, "num_heads", rule)
