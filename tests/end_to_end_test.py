@@ -20,7 +20,7 @@ def served(tiny_run, tmp_path_factory):
     """The pretrained model, fine-tuned and exported."""
     root = tmp_path_factory.mktemp("served")
     args = f"--task sst2 --model {tiny_run.path} --glue {tiny_run.glue} "
-    args += f"--out {root / 'tuned'} --epochs 40 --batch-size 16 "
+    args += f"--out {root / 'tuned'} --epochs 15 --batch-size 16 "
     args += "--learning-rate 1e-2 --dropout 0"
     assert finetune.main(args.split()) == 0
     args = f"--model {root / 'tuned'} --what classifier --out {root / 'model'}"

@@ -8,7 +8,10 @@ import sys
 import tarfile
 import zipfile
 
+import numpy as np
 import pytest
+import tensorflow as tf
+import tensorflow_text  # noqa: F401
 
 from tests.docs.pages import blocks
 
@@ -84,33 +87,14 @@ def test_the_source_distribution_has_everything(built):
     assert "tests/converters/hugging_face/bert/model.safetensors" in names
 
 
-@pytest.mark.slow
-def test_readme_runs_with_what_is_installed(built, tmp_path):
-    """In a folder without the sources."""
-    (archive,) = built.glob("*.whl")
-    installed = tmp_path / "installed"
-    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-index"]
-    pip += ["--no-deps", "--no-build-isolation", "--target", str(installed)]
-    done = subprocess.run([*pip, str(archive)], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr[-2000:]
-    python = [
-        block.text
-        for block in blocks("README.md", "python")
-        # tests/export/readme_test.py has a model to load.
-        if '"served"' not in block.text
-    ]
-    check = "\nassert keras_pkm.__file__.startswith(sys.argv[1])\n"
-    code = "import sys\n" + "\n".join(python) + check
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", code, str(installed)],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(installed)},
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
+# Runs code behind README's, whose names it does not have.
+RUN = """
+import sys
 
-
+readme, code = sys.argv[2:]
+exec(readme, {})
+exec(code, {})
+"""
 EXPORT = """
 import sys
 
@@ -150,40 +134,39 @@ assert exported.what == "classifier"
 usage, num_slots = keras_pkm.export.memory_usage("served", texts)
 assert num_slots == {1: 256} and 0 < usage[1]["mu"] < 1
 """
-LOAD = """
-import sys
-
-for name in ("keras_pkm", "keras_hub", "export", "training"):
-    sys.modules[name] = None  # importing it is an error
-
-import numpy as np
-import tensorflow as tf
-import tensorflow_text
-
-served = tf.saved_model.load("served")
-texts = tf.constant(["a good film", "a bad film", "film"])
-found, expected = served(texts)["scores"], np.load("expected.npy")
-np.testing.assert_allclose(found, expected, atol=1e-6)
-assert np.ptp(expected[:, 0]) > 1e-3
-"""
 
 
 @pytest.mark.slow
-def test_export_from_the_wheel_alone(built, tmp_path):
-    """What it writes is loaded by a process that has TensorFlow alone."""
-    (wheel,) = built.glob("*.whl")
+def test_readme_and_export_run_with_what_is_installed(built, tmp_path):
+    """In a folder without the sources."""
+    (archive,) = built.glob("*.whl")
     installed, folder = tmp_path / "installed", tmp_path / "empty"
-    zipfile.ZipFile(wheel).extractall(installed)
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-index"]
+    pip += ["--no-deps", "--no-build-isolation", "--target", str(installed)]
+    done = subprocess.run([*pip, str(archive)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-2000:]
+    readme = "\n".join(
+        block.text
+        for block in blocks("README.md", "python")
+        # tests/export/readme_test.py has a model to load.
+        if '"served"' not in block.text
+    )
     folder.mkdir()
-    for code, path in ((EXPORT, str(installed)), (LOAD, "")):
-        done = subprocess.run(
-            [sys.executable, "-W", "ignore", "-c", code, str(installed)],
-            cwd=folder,
-            env={**os.environ, "PYTHONPATH": path},
-            capture_output=True,
-            text=True,
-        )
-        assert done.returncode == 0, done.stderr[-2000:]
+    code = [RUN, str(installed), readme, EXPORT]
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", *code],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(installed)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    # tests/export/fresh_process_test.py loads without this package.
+    served = tf.saved_model.load(str(folder / "served"))
+    texts = tf.constant(["a good film", "a bad film", "film"])
+    found, expected = served(texts)["scores"], np.load(folder / "expected.npy")
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+    assert np.ptp(expected[:, 0]) > 1e-3
 
 
 @pytest.mark.parametrize("script", SCRIPTS)

@@ -111,7 +111,7 @@ def compiled(family, eager=True):
 
 
 def test_two_replicas_train_as_one(mirrored):
-    one = compiled("GPT2", eager=False)
+    one = compiled("GPT2")
     started = [weight.numpy() for weight in one.weights]
     fit(one)
     with mirrored.scope():

@@ -14,6 +14,7 @@ from keras_pkm.layers import ProductKeyMemory
 from keras_pkm.models import MemoryProbe
 from keras_pkm.optimizers import PKMAdam
 from tests.contracts import fresh_rng
+from tests.models.tiny import ONE_LAYER
 from tests.models.tiny import masked_batch
 from tests.models.tiny import tiny_masked_lm
 from tests.probing.forms import TEXTS
@@ -52,8 +53,9 @@ def held_out():
     return tf.data.Dataset.from_tensor_slices(batch).batch(4)
 
 
-def new_task(eager, *rates):
-    task = tiny_masked_lm(num_layers=2, memory_layers=(1, 2))
+def new_task(eager, *rates, **sizes):
+    sizes = {"num_layers": 2, "memory_layers": (1, 2), **sizes}
+    task = tiny_masked_lm(**sizes)
     task.backbone.pooled_dense.trainable = False
     task.compile(PKMAdam(*rates), run_eagerly=eager)
     return task
@@ -107,7 +109,7 @@ def test_measuring_does_not_disturb_training(held_out):
     weights = []
     for callback in (MemoryUsageMonitor(held_out, every=1), None):
         tf.keras.utils.set_random_seed(3)
-        task = new_task(False, 1e-2)
+        task = new_task(False, 1e-2, **ONE_LAYER)
         rng = np.random.default_rng(0)
         data = tf.data.Dataset.from_tensors(masked_batch(rng)).repeat(3)
         callbacks = [callback] if callback else []

@@ -12,6 +12,7 @@ from keras_pkm.export.encoder import Encoder
 from keras_pkm.teaching.memory_patch import copy_tables
 from tests.any_backbone.tiny_families import MEMORY
 from tests.any_backbone.tiny_families import make_plain
+from tests.models.tiny import ONE_LAYER
 from tests.models.tiny import SIZES
 from tests.models.tiny import tiny_answerer
 from tests.models.tiny import tiny_backbone
@@ -23,7 +24,7 @@ export = keras_pkm.export
 
 @pytest.fixture
 def masked_lm(tokenizer):
-    task = tiny_masked_lm()
+    task = tiny_masked_lm(num_layers=2, memory_layers=(1, 2))
     task.preprocessor = keras_hub.models.BertMaskedLMPreprocessor(
         tokenizer, sequence_length=12
     )
@@ -37,10 +38,14 @@ def test_the_kind_is_that_of_the_task(tokenizer, tmp_path):
     )
     for number, (model, what, given) in enumerate(
         (
-            (tiny_backbone(), "encoder", {}),
+            (tiny_backbone(**ONE_LAYER), "encoder", {}),
             (preprocessor, "preprocessor", {}),
             (tokenizer, "preprocessor", {"sequence_length": 9}),
-            (tiny_classifier(3), "classifier", {"tokenizer": tokenizer}),
+            (
+                tiny_classifier(3, **ONE_LAYER),
+                "classifier",
+                {"tokenizer": tokenizer},
+            ),
         )
     ):
         path = tmp_path / str(number)
@@ -58,7 +63,7 @@ def test_the_kind_is_that_of_the_task(tokenizer, tmp_path):
 @pytest.mark.slow
 def test_a_plain_task_and_all_that_the_card_says(tokenizer, tmp_path):
     task = keras_hub.models.BertMaskedLM(
-        keras_hub.models.BertBackbone(**SIZES),
+        keras_hub.models.BertBackbone(**{**SIZES, "num_layers": 1}),
         keras_hub.models.BertMaskedLMPreprocessor(tokenizer, sequence_length=4),
     )
     exported = export.saved_model(
@@ -175,7 +180,7 @@ def test_patches_and_usage(masked_lm, tmp_path):
     usage, num_slots = export.memory_usage(
         served, texts, batch_size=2, progress=progress
     )
-    assert num_slots == {1: 121, 3: 121} and usage.keys() == {1, 3}
+    assert num_slots == {1: 121, 2: 121} and usage.keys() == {1, 2}
     assert shown == [(2, "Usage")]
     assert json.loads(json.dumps(usage))["1"]["mu"] > 0
     for given, message in (
@@ -193,10 +198,10 @@ def test_patches_and_usage(masked_lm, tmp_path):
 def test_pruning_keeps_the_keys_of_a_memory_of_facts(tokenizer, tmp_path):
     """No token reads them as a row, and all are compared with them."""
     plain = keras_hub.models.BertMaskedLM(
-        keras_hub.models.BertBackbone(**SIZES)
+        keras_hub.models.BertBackbone(**{**SIZES, "num_layers": 1})
     )
     memory = keras_pkm.layers.FactMemory(200, num_keys=4)
-    task = keras_pkm.models.add_memory(plain, (2,), memory)
+    task = keras_pkm.models.add_memory(plain, (1,), memory)
     (memory,) = keras_pkm.models.memories(task).values()
     task.preprocessor = keras_hub.models.BertMaskedLMPreprocessor(
         tokenizer, sequence_length=12

@@ -16,13 +16,13 @@ from tests.models.tiny import SIZES
 TEXTS = tf.constant(["w1 w2 w3 w4", "w5 w6", "w2 w1"])
 
 
-def make(kind, **options):
-    plain = keras_hub.models.BertBackbone(**SIZES)
+def make(kind, memory_layers, **options):
+    plain = keras_hub.models.BertBackbone(**{**SIZES, "num_layers": 2})
     task = keras_hub.models.BertTextClassifier(
         plain, num_classes=3, dropout=0.0
     )
     return keras_pkm.models.add_memory(
-        task, (1, 3), KINDS[kind](), "resm", **options
+        task, memory_layers, KINDS[kind](), "resm", **options
     )
 
 
@@ -52,15 +52,15 @@ def preprocessor():
 
 @pytest.mark.slow
 def test_one_table_of_two_layers(preprocessor, tmp_path):
-    task = make("gate", share_table=True)
+    task = make("gate", (1, 2), share_table=True)
     expected = tf.nn.softmax(task(preprocessor(TEXTS)))
     served = export(task, preprocessor, tmp_path / "whole")
     np.testing.assert_allclose(scores(served), expected, atol=1e-6)
     access = tf.saved_model.load(str(served)).signatures["memory_access"]
     found = access(TEXTS)
     slots = {name for name in found if name.startswith("slots")}
-    assert slots == {"slots_1", "slots_3"}
-    assert found["num_slots_1"] == found["num_slots_3"] == 256
+    assert slots == {"slots_1", "slots_2"}
+    assert found["num_slots_1"] == found["num_slots_2"] == 256
 
     # Only slots that neither of them reads are left out.
     text = tmp_path / "text.txt"
@@ -72,7 +72,8 @@ def test_one_table_of_two_layers(preprocessor, tmp_path):
 
 @pytest.mark.slow
 def test_a_patch_with_tags(preprocessor, tmp_path):
-    task = make("gated n-grams with tags")
+    # The second layer carries what was read to the token that is classified.
+    task = make("gated n-grams with tags", (1,))
     features = preprocessor(TEXTS)
     before = export(task, preprocessor, tmp_path / "before")
     teacher = keras_pkm.teaching.MemoryTeacher(task, learning_rate=0.1)

@@ -53,6 +53,13 @@ def make_model():
     return model
 
 
+@pytest.fixture(scope="module")
+def expected():
+    """The weights after two trainings with no switch on."""
+    model = make_model()
+    return [train(model), train(model)]
+
+
 def train(model):
     rng = fixed_rng()
     x, y = rng.normal(size=(2, 12, 8)).astype("float32")
@@ -87,9 +94,7 @@ def test_metrics_in_a_graph_are_unchanged(switch):
     ],
     indirect=["switch"],
 )
-def test_training_in_a_graph_is_unchanged(switch, when):
-    plain = make_model()
-    expected = [train(plain), train(plain)]
+def test_training_in_a_graph_is_unchanged(switch, when, expected):
     if when == "before":
         switch()
     model = make_model()

@@ -210,12 +210,7 @@ def test_hessians():
 
 @pytest.mark.parametrize(
     "normalization, dtype",
-    [
-        ("batch", "float32"),
-        ("layer", "mixed_bfloat16"),
-        pytest.param("batch", "mixed_bfloat16", marks=pytest.mark.slow),
-        pytest.param("layer", "float32", marks=pytest.mark.slow),
-    ],
+    [("batch", "float32"), ("layer", "mixed_bfloat16")],
 )
 @both
 def test_gradient_penalty_of_a_layer(implementation, normalization, dtype):

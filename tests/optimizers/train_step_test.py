@@ -40,6 +40,7 @@ def test_two_devices_train_as_one(mirrored):
     rng = fresh_rng()
     batches = [masked_batch(rng) for _ in range(5)]
     one = compiled_task(tf.distribute.get_strategy(), **options)
+    one.run_eagerly = True
     two = compiled_task(mirrored, **options)
     assert trained_alike(one, two, batches, 1e-5) > 25
 

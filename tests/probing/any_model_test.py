@@ -129,8 +129,9 @@ def test_batches_are_divided_among_replicas_whatever_holds_them(
     # The second cannot be divided evenly.
     batches = [(inputs,), (inputs[:3],)]
     expected = [each[1] for each in MemoryProbe(plain).count_each(batches)]
+    probe = MemoryProbe(tower)
     for data in (batches, [(*batch, None) for batch in batches]):
-        counts = [each[1] for each in MemoryProbe(tower).count_each(data)]
+        counts = [each[1] for each in probe.count_each(data)]
         for one, other in zip(counts, expected, strict=True):
             np.testing.assert_array_equal(one["reads"], other["reads"])
     with mirrored.scope(), pytest.raises(ValueError, match="`model` must be"):

@@ -12,9 +12,9 @@ import tensorflow as tf
 
 from tests.markdown import squeezed
 from tests.soak.kill_and_resume import figures_of
-from tests.soak.kill_and_resume import finish
 from tests.soak.kill_and_resume import start
 from tests.soak.kill_and_resume import write_corpus
+from training import pretrain
 from training.commands.strategy import check_tf_config
 from training.commands.strategy import create_strategy
 from training.runs.user_error import UserError
@@ -73,7 +73,7 @@ def test_two_workers_train_as_one_device(tmp_path):
     run_dir = tmp_path / "two"
     kill_a_worker(run_dir, args)
     outputs = finish_workers(run_dir, *args)
-    finish(tmp_path / "one", *args)
+    assert pretrain.main([*args, "--out", str(tmp_path / "one")]) == 0
     expected, actual = (
         tf.train.load_checkpoint(str(directory / "checkpoints" / "resm"))
         for directory in (tmp_path / "one", run_dir)

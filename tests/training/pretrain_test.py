@@ -141,7 +141,7 @@ def test_init_from_a_directory_of_transformers(train, tmp_path):
 
 @pytest.mark.slow
 def test_another_backbone(tiny_run, train, tmp_path, capsys):
-    train("--backbone", "roberta")
+    train(*"--backbone roberta --num-layers 1 --memory-layers 1".split())
     run_dir = tmp_path / "run"
     task = keras_hub.models.MaskedLM.from_preset(str(run_dir / "best"))
     assert type(task) is models.MemoryRobertaMaskedLM

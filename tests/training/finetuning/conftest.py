@@ -23,11 +23,18 @@ def tokenizer():
 
 @pytest.fixture(scope="package")
 def presets(tmp_path_factory, tokenizer):
-    """A plain BERT and one with memory, as masked-LM presets."""
+    """A plain BERT and two with memory, as masked-LM presets."""
     root = tmp_path_factory.mktemp("presets")
-    for name, memory_layers in (("plain", ()), ("resm", (2,))):
+    for name, num_layers, memory_layers in (
+        ("plain", 2, ()),
+        ("resm", 2, (2,)),
+        # Traced in half of the time.
+        ("small", 1, (1,)),
+    ):
         keras.utils.set_random_seed(0)
-        task = tiny_masked_lm(num_layers=2, memory_layers=memory_layers)
+        task = tiny_masked_lm(
+            num_layers=num_layers, memory_layers=memory_layers
+        )
         preprocessor = keras_hub.models.BertMaskedLMPreprocessor(
             tokenizer, sequence_length=12
         )

@@ -1,5 +1,6 @@
 """`training/teach.py --compare`, to the end, at sizes that mean nothing."""
 
+import dataclasses
 import json
 from typing import get_args
 
@@ -7,6 +8,7 @@ import numpy as np
 import pytest
 
 from keras_pkm.teaching import SlotImportance
+from tests.models.tiny import ONE_LAYER
 from tests.training.studies.run_here import run_here
 from tests.training.teach_test import TEXT
 from tests.training.teach_test import make_run
@@ -92,9 +94,15 @@ def test_random_facts_to_the_end(here, tmp_path, capsys):
     assert "| important slots, SGD " in page
     assert (out / "forgetting.png").stat().st_size > 10_000
 
-    # Another way can be added; what is there is not done again.
-    assert teach.main([*args.split(), *names, "values-sgd"]) == 0
-    assert run_here.done == ["values-sgd-seed-0"]
+    # Ways can be others; what is there is not done again.
+    assert teach.main([*args.split(), "slots-sgd"]) == 0
+    assert run_here.done == []
+    recipe = dataclasses.replace(
+        ForgettingStudy.in_directory(out).recipe,
+        methods=(*names, "values-sgd"),
+    )
+    left = [job for job in ForgettingStudy(recipe).jobs() if not job.is_done]
+    assert [job.name for job in left] == ["values-sgd-seed-0"]
     # Other numbers are another comparison.
     args = args.replace("--new-facts 5", "--new-facts 6")
     assert teach.main([*args.split(), *names]) == 2
@@ -103,7 +111,8 @@ def test_random_facts_to_the_end(here, tmp_path, capsys):
 
 @pytest.mark.slow
 def test_text_to_the_end(here, tmp_path, capsys):
-    model, text = make_run(tmp_path / "run"), tmp_path / "text.txt"
+    model = make_run(tmp_path / "run", **ONE_LAYER)
+    text = tmp_path / "text.txt"
     text.write_text("\n\n".join([TEXT] * 4))
     out = tmp_path / "out"
     args = f"--compare --out {out} --model {model} --text {text} --steps 4 "

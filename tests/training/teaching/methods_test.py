@@ -44,6 +44,15 @@ def values_of(task):
     return {variable.path: variable.numpy() for variable in task.weights}
 
 
+@pytest.fixture(scope="module")
+def step_of_all():
+    """All weights before and after a step, at a rate of 0.01."""
+    task = make_task()
+    start = values_of(task)
+    make_teacher(task, "all", learning_rate=0.01).teach([batch_of(0)], 1)
+    return start, values_of(task)
+
+
 @pytest.mark.parametrize("method", slow_but("values", TRAINED))
 def test_trains_its_part_and_nothing_else(method):
     task, batch = make_task(), batch_of(0)
@@ -81,44 +90,35 @@ def test_lora_on_all_matrices():
 
 
 @pytest.mark.slow
-def test_values_can_have_a_rate_of_their_own():
-    moved = []
-    for times in (1, 10):
-        task = make_task()
-        before = values_of(task)
-        teacher = make_teacher(task, "all", learning_rate=1e-3, of_values=times)
-        teacher.teach([batch_of(0)], steps=1)
-        moved.append(
-            {
-                path: np.abs(value - before[path]).max()
-                for path, value in values_of(task).items()
-            }
-        )
-    for path, distance in moved[0].items():
+def test_values_can_have_a_rate_of_their_own(step_of_all):
+    start, as_all = step_of_all
+    task = make_task()
+    teacher = make_teacher(task, "all", learning_rate=0.01, of_values=10)
+    teacher.teach([batch_of(0)], steps=1)
+    for path, value in values_of(task).items():
         factor = 10 if path.endswith("table/values") else 1
-        assert moved[1][path] == pytest.approx(factor * distance, rel=0.01)
+        distance = factor * np.abs(as_all[path] - start[path]).max()
+        moved = np.abs(value - start[path]).max()
+        assert moved == pytest.approx(distance, rel=0.01)
 
 
 @pytest.mark.slow
-def test_a_step_goes_a_share_of_the_way_back():
-    one, other = make_task(), make_task()
-    start = values_of(one)
-    make_teacher(one, "all", learning_rate=0.01).teach([batch_of(0)], 1)
-    teacher = make_teacher(other, "all", learning_rate=0.01, towards_old=20)
+def test_a_step_goes_a_share_of_the_way_back(step_of_all):
+    start, free = step_of_all
+    task = make_task()
+    teacher = make_teacher(task, "all", learning_rate=0.01, towards_old=20)
     teacher.teach([batch_of(0)], 1)
-    free, drawn = values_of(one), values_of(other)
-    assert changed(one, start)
+    drawn = values_of(task)
+    assert changed(task, start)
     for path, value in start.items():
         expected = value + 0.8 * (free[path] - value)
         np.testing.assert_allclose(drawn[path], expected, atol=1e-6)
 
 
 @pytest.mark.slow
-def test_all_weights_are_trained_but_the_pooler():
-    task = make_task()
-    before = values_of(task)
-    make_teacher(task, "all", learning_rate=0.01).teach([batch_of(0)], 1)
-    left = set(before) - changed(task, before)
+def test_all_weights_are_trained_but_the_pooler(step_of_all):
+    start, after = step_of_all
+    left = {path for path in start if np.array_equal(start[path], after[path])}
     assert all(
         "pooled_dense" in path or "moving_" in path or "position" in path
         for path in left
