@@ -1,5 +1,8 @@
 """Batch normalization that ignores padding and synchronizes replicas."""
 
+import contextlib
+import contextvars
+from collections.abc import Iterator
 from typing import Any
 
 import keras
@@ -12,6 +15,23 @@ from keras_pkm.ops.arguments import fraction
 from keras_pkm.ops.backend import backend
 from keras_pkm.ops.tensors import Tensor
 from keras_pkm.ops.tensors import keras_mask
+
+# A variable of the context, since replicas are computed in threads.
+_parts: contextvars.ContextVar[int] = contextvars.ContextVar("parts", default=1)
+
+
+@contextlib.contextmanager
+def part_of_a_batch(num_parts: int) -> Iterator[None]:
+    """Lets all parts of a batch together move statistics as far as the batch.
+
+    Args:
+        num_parts: int. The number of parts.
+    """
+    token = _parts.set(num_parts)
+    try:
+        yield
+    finally:
+        _parts.reset(token)
 
 
 @keras.saving.register_keras_serializable("keras_pkm")
@@ -144,13 +164,14 @@ class MaskedBatchNormalization(keras.layers.BatchNormalization):
         usable = ops.logical_and(
             ops.all(ops.isfinite(mean) & ops.isfinite(variance)), count[0] > 0
         )
+        momentum = self.momentum ** (1 / _parts.get())
         for moving, batch in (
             (self.moving_mean, mean),
             (self.moving_variance, variance),
         ):
             old = ops.convert_to_tensor(moving)
-            new = ops.cast(old, "float32") * self.momentum
-            new += batch * (1 - self.momentum)
+            new = ops.cast(old, "float32") * momentum
+            new += batch * (1 - momentum)
             moving.assign(ops.where(usable, ops.cast(new, old.dtype), old))
 
     def get_config(self) -> dict[str, Any]:

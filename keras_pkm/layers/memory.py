@@ -7,6 +7,7 @@ import numpy as np
 from keras import ops
 
 from keras_pkm.layers.observing import memory_reads
+from keras_pkm.layers.stored_settings import StoredSettings
 from keras_pkm.layers.token_ids import current_token_ids
 from keras_pkm.layers.token_ids import known_ids
 from keras_pkm.layers.token_ids import last_ids
@@ -24,7 +25,7 @@ from keras_pkm.ops.tensors import Tensor
 from keras_pkm.ops.tensors import keras_mask
 
 
-class Memory(keras.layers.Layer):
+class Memory(StoredSettings, keras.layers.Layer):
     """Base of all kinds of memory; each token reads a few rows of a table.
 
     A memory computes
@@ -378,9 +379,20 @@ class Memory(keras.layers.Layer):
     def parts(self) -> dict[str, list[keras.Variable | keras.layers.Layer]]:
         """Returns what `keras_pkm.models.freeze_memory` can freeze, by name.
 
-        Here it is the `"values"`. A kind of memory adds parts of its own.
+        Here it is the `"values"`, and the `"output"` if layers bring them to
+        the width of the inputs. A kind of memory adds parts of its own.
         """
-        return {"values": [self.table.values]}
+        output = self.output_layers()
+        return {
+            "values": [self.table.values],
+            **({"output": output} if output else {}),
+        }
+
+    def output_layers(self) -> list[keras.layers.Layer]:
+        """Returns the layers that `build_combine` made."""
+        # A kind of memory may make others.
+        projection = getattr(self, "output_projection", None)
+        return [] if projection is None else [projection]
 
     def suited_to(self, tokenizer: Any) -> "Memory":
         """Returns the memory to add to a model with a tokenizer.
@@ -390,7 +402,10 @@ class Memory(keras.layers.Layer):
         """
         return self
 
-    # What a patch of the memory depends on, besides weights.
+    # What the rows of the memory depend on, besides weights.
+
+    def stored_settings(self) -> dict[str, Any]:
+        return self.addressing()
 
     def addressing(self) -> dict[str, Any]:
         """Returns the arguments by which tokens find their slots."""

@@ -18,7 +18,7 @@ from keras_pkm.ops.tensors import Tensor
 
 # What a block is asked besides its own arguments.
 _OWN = {"training": None, "return_memory_access": False, "token_ids": None}
-_PADDING_MASKS = ("padding_mask", "decoder_padding_mask", "attention_mask")
+PADDING_MASKS = ("padding_mask", "decoder_padding_mask", "attention_mask")
 
 
 @keras.saving.register_keras_serializable("keras_pkm")
@@ -175,11 +175,13 @@ class MemoryBlock(keras.layers.Layer):
         """The mask among the block's arguments, if it is one of its outputs."""
         signature = inspect.signature(self.block.call)
         given = signature.bind(*args, **kwargs).arguments
-        for name in _PADDING_MASKS:
-            mask = given.get(name)
+        for name in PADDING_MASKS:
+            if given.get(name) is None:
+                continue
+            mask = _with_tokens_before(given[name], y)
             # With a cache, a mask may cover tokens that are not in the inputs;
             # an attention mask may have a row for each of them.
-            if mask is not None and may_be_mask_of(y, mask):
+            if may_be_mask_of(y, mask):
                 return mask
         return None
 
@@ -235,6 +237,17 @@ def _with_arguments_of(
     whole = signature.replace(parameters=[*others, *own, *last])
     setattr(call_block, "__signature__", whole)
     return call_block
+
+
+def _with_tokens_before(mask: Tensor, y: Tensor) -> Tensor:
+    """A mask of text, with the tokens of images that precede the text."""
+    if len(mask.shape) != 2 or len(y.shape) != 3:
+        return mask
+    known = mask.shape[1], y.shape[1]
+    if None in known or known[0] >= known[1]:
+        return mask
+    before = [[0, 0], [known[1] - known[0], 0]]
+    return ops.pad(ops.cast(mask, "bool"), before, constant_values=True)
 
 
 def _parts(outputs: Any, block: keras.layers.Layer) -> tuple[Any, ...]:

@@ -226,6 +226,13 @@ class NGramMemory(Memory):
         gate = ops.sigmoid(ops.sign(fit) * root)
         return outputs * ops.cast(gate[:, None], outputs.dtype)
 
+    def output_layers(self) -> list[keras.layers.Layer]:
+        layers = super().output_layers()
+        if self.gate is not None:
+            layers += [self.key_projection, self.key_normalization]
+            layers += [self.input_normalization]
+        return layers
+
     def claim(
         self,
         token_ids: Sequence[int] | np.ndarray,

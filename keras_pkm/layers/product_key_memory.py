@@ -298,6 +298,10 @@ class ProductKeyMemory(Memory):
             reads = reads * self.gate_projection(tokens)
         return super().combine(tokens, reads, training)
 
+    def output_layers(self) -> list[keras.layers.Layer]:
+        gate = [self.gate_projection] if self.gate else []
+        return [*super().output_layers(), *gate]
+
     def parts(self) -> dict[str, list[keras.Variable | keras.layers.Layer]]:
         queries = [
             *self.query_hidden_layers,

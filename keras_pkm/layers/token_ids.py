@@ -4,6 +4,7 @@ import contextlib
 import contextvars
 from collections.abc import Iterator
 
+import keras
 from keras import ops
 
 from keras_pkm.ops.tensors import Tensor
@@ -108,6 +109,14 @@ def _check_ids(inputs: Tensor, token_ids: Tensor) -> None:
             "shape (batch, length). Received: inputs of shape "
             f"{tuple(inputs.shape)}, token_ids of shape "
             f"{tuple(token_ids.shape)}."
+        )
+    dtype = keras.backend.standardize_dtype(token_ids.dtype)
+    if "int" not in dtype:
+        raise ValueError(
+            "`token_ids` must be integers: Keras would round others to the "
+            "dtype that a layer computes in, such as bfloat16. Received: "
+            f"token_ids of dtype {dtype}. Cast them, or make their input with "
+            '`keras.Input(shape, dtype="int32")`.'
         )
     known = inputs.shape[1], token_ids.shape[1]
     if None not in known and known[1] < known[0]:

@@ -14,6 +14,7 @@ import keras
 import keras_hub
 from keras_hub.src.utils.preset_utils import KerasPresetLoader
 
+from keras_pkm.layers.memories import memories
 from keras_pkm.models.architecture import set_epsilon
 from keras_pkm.models.decoding import DecodesWithTokenIds
 from keras_pkm.models.memory_backbone import MemoryBackbone
@@ -108,6 +109,34 @@ class _CheckpointsEpsilon(TaskTraining):
 
 class _CausalLM(DecodesWithTokenIds, TaskTraining):
     """Causal language models, whose memories may need the ids of tokens."""
+
+    def fit(self, *args: Any, **kwargs: Any) -> Any:
+        # On JAX, a model has no weights any more once a step has failed.
+        _check_no_later_tokens(self)
+        return super().fit(*args, **kwargs)
+
+    def call(
+        self, inputs: Any, training: bool | None = None, mask: Any = None
+    ) -> Any:
+        if training:
+            _check_no_later_tokens(self)
+        return super().call(inputs, training=training, mask=mask)
+
+
+def _check_no_later_tokens(task: keras.Model) -> None:
+    for memory in memories(task).values():
+        for layer in memory._flatten_layers():
+            is_batch_norm = isinstance(layer, keras.layers.BatchNormalization)
+            if is_batch_norm and layer.trainable:
+                raise ValueError(
+                    "`query_normalization` must not be 'batch' in the memories "
+                    "of a causal language model that is trained, because "
+                    "statistics of a batch tell each token of later ones. "
+                    f"Received: '{memory.name}', with the trainable layer "
+                    f"'{layer.name}'. Pass `query_normalization='layer'`, or "
+                    "freeze the queries: "
+                    "`keras_pkm.models.freeze_memory(model, ['queries'])`."
+                )
 
 
 def backbone_class(

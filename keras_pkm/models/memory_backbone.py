@@ -2,35 +2,34 @@
 
 import inspect
 import json
+import logging
 import pathlib
 from collections.abc import Iterable
-from collections.abc import Mapping
-from collections.abc import MutableMapping
 from typing import Any
 from typing import Self
 
 import keras
 import keras_hub
-import numpy as np
 
 from keras_pkm.layers.make_memory import MemoryTemplate
 from keras_pkm.layers.make_memory import make_memory
 from keras_pkm.layers.make_memory import memory_config
 from keras_pkm.layers.memories import memories
+from keras_pkm.layers.memory_block import PADDING_MASKS
 from keras_pkm.layers.memory_block import MemoryBlock
 from keras_pkm.layers.memory_layers import check_memory_layers
+from keras_pkm.layers.stored_settings import StoredSettings
 from keras_pkm.models.architecture import set_activation
 from keras_pkm.models.architecture import set_epsilon
 from keras_pkm.models.parallel_block import make_parallel_block
 from keras_pkm.ops.arguments import one_of
 
+_log = logging.getLogger(__name__)
 #: Where a memory can stand: behind a block, or inside it; or nowhere.
 MEMORY_BLOCKS = ("serial", "resm", "pkm", "ffn")
-# The numbers of the layers with a memory, in a file of weights.
-_NUMBERS = "memory_layers"
 
 
-class MemoryBackbone(keras_hub.models.Backbone):
+class MemoryBackbone(StoredSettings, keras_hub.models.Backbone):
     """A backbone of KerasHub, some of whose Transformer blocks have a memory.
 
     By default, each of these blocks is followed by a memory whose output is
@@ -100,9 +99,6 @@ class MemoryBackbone(keras_hub.models.Backbone):
     - [Kim and Jung, 2020](https://arxiv.org/abs/2010.03881)
     """
 
-    # The layers with memories of a file that does not fit.
-    _refused: tuple[int, ...] | None = None
-
     def __init__(
         self,
         backbone: keras_hub.models.Backbone,
@@ -164,6 +160,15 @@ class MemoryBackbone(keras_hub.models.Backbone):
             backbone.input,
         )
 
+        has_mask = not isinstance(inputs, dict) or any(
+            name in inputs for name in PADDING_MASKS
+        )
+        if with_memory and not has_mask:
+            _log.warning(
+                "%s has no padding mask, so that its memories take padding for "
+                "tokens: in what they read, in statistics and in gradients.",
+                type(backbone).__name__,
+            )
         if any(each.memory.context_size for each in with_memory.values()):
             _check_token_ids(backbone)
 
@@ -291,29 +296,10 @@ class MemoryBackbone(keras_hub.models.Backbone):
         """
         self.plain_backbone.load_lora_weights(filepath)
 
-    def save_own_variables(self, store: MutableMapping[str, Any]) -> None:
-        super().save_own_variables(store)
+    def stored_settings(self) -> dict[str, Any]:
         # A plain one can be loaded by the plain backbone's class.
-        if self._accesses:
-            store[_NUMBERS] = np.array([*self._accesses], "int32")
-
-    def load_own_variables(self, store: Mapping[str, Any]) -> None:
-        # Keras tells layers apart by their classes and order: from a model
-        # with memories elsewhere, blocks would get each other's weights.
-        stored = {name: store[name] for name in store.keys()}
-        if _NUMBERS in stored:
-            numbers = tuple(stored.pop(_NUMBERS).tolist())
-            self._refused = None if numbers == (*self._accesses,) else numbers
-        # Files of earlier versions have no numbers. Nor is there anything at
-        # the other paths of a task's backbone, at which Keras tries again.
-        if self._refused is not None:
-            raise ValueError(
-                "The weights must be of a model with memories in the same "
-                f"layers, {(*self._accesses,)}. Received: weights of one with "
-                f"memories in {self._refused}. Make the model with "
-                f"`memory_layers={self._refused}`."
-            )
-        super().load_own_variables(stored)
+        numbers = [*self._accesses]
+        return {"memory_layers": numbers} if numbers else {}
 
     def save_to_preset(
         self, preset_dir: str, max_shard_size: float = 10

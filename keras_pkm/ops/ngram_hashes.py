@@ -27,7 +27,7 @@ class NGrams(NamedTuple):
         tags: int32 tensor of shape `(tokens, len(orders))`, nowhere zero: a
             second hash.
         are_whole: bool tensor of the same shape, false where an n-gram would
-            begin before the text.
+            begin before the text, or have padding in it.
     """
 
     slots: Tensor
@@ -62,7 +62,10 @@ def ngrams(
     return NGrams(
         lib.mod(positive, _int32(num_slots, lib)),
         lib.where(tags == 0, _int32(1, lib), tags),
-        lib.stack([contexts[:, -order] >= 0 for order in orders], axis=-1),
+        lib.stack(
+            [lib.min(contexts[:, -order:], axis=-1) >= 0 for order in orders],
+            axis=-1,
+        ),
     )
 
 

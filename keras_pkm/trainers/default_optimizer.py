@@ -30,7 +30,10 @@ def with_loss_scale(optimizer: Any, model: keras.Model) -> Any:
 
     Keras would wrap it in its own class. Anything else is returned as it is.
     """
-    is_half = model.dtype_policy.name == "mixed_float16"
+    # The policies of quantized models have other names.
+    policy = model.dtype_policy
+    dtypes = policy.compute_dtype, policy.variable_dtype
+    is_half = dtypes == ("float16", "float32")
     if is_half and isinstance(optimizer, PKMAdam):
         return LossScaleOptimizer(optimizer)
     return optimizer

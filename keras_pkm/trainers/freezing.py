@@ -25,8 +25,9 @@ def freeze_memory(
             in its method `parts`. A `keras_pkm.layers.ProductKeyMemory` has
             `"values"`, the table; `"keys"`, the sub-keys; and `"queries"`,
             projection and normalization of the queries. A frozen batch norm
-            uses its moving statistics in training, too. Defaults to all of
-            them.
+            uses its moving statistics in training, too. A gate, and layers
+            that bring the values to the width of the model, are `"output"`.
+            Defaults to all of them.
 
     Example:
 
@@ -69,6 +70,7 @@ def freeze_memory(
         )
     for name, part in all_parts:
         part.trainable = name not in frozen
+    _forget_steps(model)
 
 
 def freeze_except_memory(model: keras.Model) -> None:
@@ -116,6 +118,16 @@ def freeze_except_memory(model: keras.Model) -> None:
         layer.trainable = bool(below & kept)
     for variable in model.variables:
         variable.trainable = id(variable) in values
+    _forget_steps(model)
+
+
+def _forget_steps(model: keras.Model) -> None:
+    """Makes the next `fit` of a compiled model trace its step again.
+
+    Keras looks at layers to see whether that is needed, not at variables.
+    """
+    if getattr(model, "train_function", None) is not None:
+        model.train_function = None
 
 
 def _check_tables(model: keras.Model) -> list[ValueTable]:

@@ -6,6 +6,7 @@ from typing import TypeAlias
 import keras
 import tensorflow as tf
 
+from keras_pkm.layers.masked_batch_normalization import part_of_a_batch
 from keras_pkm.ops.tensors import keras_mask
 
 _Gradient: TypeAlias = tf.Tensor | tf.IndexedSlices | None
@@ -19,7 +20,8 @@ def accumulated_train_step(
     The step equals that of the whole batch, but needs the memory of one part
     only. The parts differ by one example at most; some are empty if there are
     more parts than examples. Two layers depend on the parts: batch norm
-    normalizes each part by its own statistics, and dropout draws a mask for
+    normalizes each part by its own statistics, and all parts together move
+    the moving statistics as far as one batch does; dropout draws a mask for
     each part. What layers add to the loss is averaged over the parts.
 
     Keras' own accumulation adds up gradients in the optimizer, and fails under
@@ -49,7 +51,10 @@ def accumulated_train_step(
         ]
         with tf.control_dependencies(before):
             part = keras.tree.map_structure(_identity, part)
-            gradients, logs = _gradients(model, part, share, size, variables)
+            with part_of_a_batch(num_parts):
+                gradients, logs = _gradients(
+                    model, part, share, size, variables
+                )
             total = [_add(*pair) for pair in zip(total, gradients)]
     model.optimizer.apply_gradients(zip(total, variables))
     return logs

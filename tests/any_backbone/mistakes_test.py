@@ -2,6 +2,7 @@
 
 import keras
 import keras_hub
+import numpy as np
 import pytest
 
 import keras_pkm
@@ -94,7 +95,7 @@ def test_weights_of_memories_in_other_layers_are_refused(
     model, copy, other, both = make(2), make(2), make(1), make(1, 2)
     model.save_weights(path)
     for each in (other, both):
-        with pytest.raises(ValueError, match=r"`memory_layers=\(2,\)`"):
+        with pytest.raises(ValueError, match=r'"memory_layers": \[2\]'):
             each.load_weights(path)
     copy.load_weights(path)
     for one, same in zip(model.weights, copy.weights, strict=True):
@@ -108,6 +109,34 @@ def test_weights_without_memories_fit_the_plain_class(tmp_path):
     path = tmp_path / "model.weights.h5"
     keras_pkm.models.add_memory(make_plain("Bert"), ()).save_weights(path)
     make_plain("Bert").load_weights(path)
+
+
+def test_causal_models_do_not_train_with_statistics_of_a_batch():
+    """They would tell each token of later ones."""
+    plain = keras_hub.models.GPT2CausalLM(make_plain("GPT2"))
+    memory = keras_pkm.layers.ProductKeyMemory(**MEMORY)
+    task = keras_pkm.models.add_memory(plain, (2,), memory)
+    ids = np.ones((2, 8), "int32")
+    inputs = {"token_ids": ids, "padding_mask": ids}
+    task(inputs)
+    task.compile(loss="sparse_categorical_crossentropy")
+    for train in (
+        lambda: task(inputs, training=True),
+        lambda: task.fit(inputs, ids, shuffle=False, verbose=0),
+    ):
+        with pytest.raises(ValueError, match="statistics of a batch tell"):
+            train()
+    keras_pkm.models.freeze_memory(task, ("queries",))
+    task(inputs, training=True)
+
+
+def test_a_model_without_a_padding_mask_is_warned_of(caplog):
+    plain = keras_hub.models.FNetBackbone(50, 1, 16, 32, max_sequence_length=8)
+    keras_pkm.models.add_memory(plain, ())
+    assert not caplog.records
+    keras_pkm.models.add_memory(plain, (1,), MEMORY)
+    (record,) = caplog.records
+    assert "FNetBackbone has no padding mask" in record.getMessage()
 
 
 def test_slot_numbers_are_not_regularized():

@@ -90,6 +90,56 @@ def test_slots_are_the_same_on_all_backends(mode):
     assert are_whole.tolist() == [[True, True], [True, True], [True, False]]
 
 
+@pytest.mark.parametrize("lib", [keras.ops, np])
+def test_an_ngram_with_padding_in_it_is_not_read(lib):
+    contexts = np.array([[1, -1, 3], [-1, 2, 3], [1, 2, -1]], "int32")
+    if lib is keras.ops:
+        contexts = keras.ops.convert_to_tensor(contexts)
+    found = ngrams(contexts, (1, 2, 3), 1, 100, seed=0, lib=lib)
+    assert to_numpy(found.are_whole).tolist() == [
+        [True, False, False],
+        [True, True, False],
+        [False, False, False],
+    ]
+
+
+def test_ids_must_be_integers():
+    """Under a policy of half precision Keras would have rounded them."""
+    memory = make_memory()
+    inputs = np.zeros((2, LENGTH, DIM), "float32")
+    with pytest.raises(ValueError, match="`token_ids` must be integers"):
+        memory(inputs, token_ids=IDS.astype("float32"))
+    for dtype in ("int64", "uint16"):
+        memory(inputs, token_ids=IDS.astype(dtype))
+
+
+# Keras tries further paths before it raises.
+@pytest.mark.filterwarnings("ignore:Skipping nested container")
+def test_weights_for_other_addresses_are_refused(tmp_path):
+    path = tmp_path / "model.weights.h5"
+
+    def model(**options):
+        inputs = (
+            keras.Input((LENGTH, DIM)),
+            keras.Input((LENGTH,), dtype="int32"),
+        )
+        memory = NGramMemory(SLOTS, **options)
+        return keras.Model(inputs, memory(inputs[0], token_ids=inputs[1]))
+
+    one = model(orders=(2, 3))
+    one.save_weights(path)
+    model(orders=(2, 3)).load_weights(path)
+    for options in ({"orders": (2, 4)}, {"hash_seed": 1}):
+        with pytest.raises(ValueError, match=r'"orders": \[2, 3\]'):
+            model(**options).load_weights(path)
+    for layer in one.layers:
+        if isinstance(layer, NGramMemory):
+            # As files of earlier versions are.
+            layer.addressing = dict
+    one.save_weights(path)
+    model(hash_seed=1).load_weights(path)
+
+
 STORED_SLOTS = [
     [[863969, 262577], [450386, 943987]],
     [[547227, 856663], [452665, 441048]],

@@ -4,6 +4,7 @@ import pytest
 import tensorflow as tf
 
 from keras_pkm.layers import MaskedBatchNormalization
+from keras_pkm.layers.masked_batch_normalization import part_of_a_batch
 from tests.contracts import assert_close
 from tests.contracts import check_config_round_trip
 from tests.contracts import fresh_rng
@@ -21,6 +22,17 @@ def test_without_mask_equals_keras():
     for actual, expected in zip(ours.weights, theirs.weights):
         assert actual.name == expected.name
         np.testing.assert_allclose(actual, expected, atol=1e-5)
+
+
+def test_parts_of_a_batch_move_statistics_as_far_as_the_batch():
+    inputs = fresh_rng().normal(3.0, size=(10, 6)).astype("float32")
+    whole, in_parts = MaskedBatchNormalization(), MaskedBatchNormalization()
+    whole(inputs, training=True)
+    with part_of_a_batch(4):
+        for _ in range(4):
+            in_parts(inputs, training=True)
+    for actual, expected in zip(in_parts.weights, whole.weights, strict=True):
+        np.testing.assert_allclose(actual, expected, rtol=1e-5)
 
 
 def test_moments_are_exact_far_from_zero():

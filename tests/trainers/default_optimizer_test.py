@@ -66,6 +66,9 @@ def test_frozen_values_and_plain_models():
 def test_half_precision_is_scaled():
     assert type(new_task(dtype="mixed_float16").optimizer) is LossScaleOptimizer
     assert type(new_task(dtype="mixed_bfloat16").optimizer) is PKMAdam
+    # As models have whose layers have policies of their own.
+    policies = keras.dtype_policies.DTypePolicyMap("mixed_float16")
+    assert type(new_task(dtype=policies).optimizer) is LossScaleOptimizer
 
 
 @pytest.mark.parametrize("optimizer", ["adam", "AdamW", "scaled"])

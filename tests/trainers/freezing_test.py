@@ -3,14 +3,18 @@ import keras_hub
 import numpy as np
 import pytest
 
+from keras_pkm.layers import NGramMemory
 from keras_pkm.layers import ProductKeyMemory
 from keras_pkm.layers.memories import memories
 from keras_pkm.models import MemoryBertTextClassifier
+from keras_pkm.models import add_memory
 from keras_pkm.models import freeze_except_memory
 from keras_pkm.models import freeze_memory
 from keras_pkm.ops.value_tables import is_table
 from keras_pkm.optimizers import PKMAdam
 from tests.contracts import fresh_rng
+from tests.contracts import to_numpy
+from tests.models.tiny import MEMORY
 from tests.models.tiny import ONE_LAYER
 from tests.models.tiny import SIZES
 from tests.models.tiny import features
@@ -57,6 +61,44 @@ def test_frozen_parts_stay_bit_for_bit(eager, parts, block):
             if not weight.path.endswith("query_projection/bias"):
                 assert same == is_frozen, weight.path
     assert not memory
+
+
+@pytest.mark.parametrize(
+    "memory",
+    [
+        {**MEMORY, "gate": True, "value_dim": 8},
+        NGramMemory(50, gate="engram"),
+    ],
+    ids=["product keys", "n-grams"],
+)
+def test_a_frozen_memory_is_frozen_whole(memory):
+    plain = keras_hub.models.BertBackbone(**SIZES)
+    backbone = add_memory(plain, (1, 2), memory)
+    freeze_memory(backbone)
+    for each in memories(backbone).values():
+        assert not each.trainable_weights
+    freeze_memory(backbone, ("values",))
+    assert each.trainable_weights
+
+
+@pytest.mark.skipif(
+    keras.backend.backend() == "jax", reason="an optimizer has all or none"
+)
+def test_a_model_that_was_trained_is_frozen_in_its_next_fit():
+    memory = ProductKeyMemory(8, top_k=4, key_dim=8)
+    model = keras.Sequential([keras.Input((16,)), memory])
+    model.compile(PKMAdam(1e-2, 1e-1), "mse")
+    x, y = fresh_rng().normal(size=(2, 8, 16)).astype("float32")
+    model.fit(x, y, verbose=0)
+    freeze_memory(model, ("values", "keys"))
+    before = [np.array(to_numpy(each)) for each in model.weights]
+    model.fit(x, y, verbose=0)
+    changed = {
+        weight.name
+        for old, weight in zip(before, model.weights, strict=True)
+        if (old != to_numpy(weight)).any()
+    }
+    assert changed and not changed & {"values", "sub_keys"}
 
 
 def test_freezing_again_replaces():

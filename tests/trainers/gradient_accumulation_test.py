@@ -172,6 +172,34 @@ def test_a_bad_part_skips_the_step(eager):
         np.testing.assert_array_equal(old, new, err_msg=old.path)
 
 
+@eager_and_graph
+def test_moving_statistics_go_as_far_as_with_one_batch(eager):
+    x, y, _ = examples(4)
+    models = []
+    for parts in (1, 4):
+        model = regression(
+            parts=parts,
+            query_normalization="batch",
+            run_eagerly=eager or parts == 1,
+        )
+        # Parts that are alike have the statistics of the batch.
+        model.fit(
+            *(np.tile(each[:2], (4, 1)) for each in (x, y)),
+            batch_size=8,
+            shuffle=False,
+            verbose=0,
+        )
+        models.append(model)
+    same = [
+        (one, other)
+        for one, other in zip(*(each.weights for each in models), strict=True)
+        if "moving_" in one.path
+    ]
+    assert same
+    for one, other in same:
+        np.testing.assert_allclose(other, one, atol=1e-6, err_msg=one.path)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "parts, weighted, eager",
@@ -275,7 +303,10 @@ def test_generators_of_unknown_shape():
 def test_uneven_batches_of_replicas(mirrored):
     """The last batch has three examples: two for one replica, one for two."""
     x, y, weights = examples(19)
-    models = [regression(mirrored, parts=number) for number in (1, 3)]
+    models = [
+        regression(mirrored, parts=number, run_eagerly=number == 1)
+        for number in (1, 3)
+    ]
     data = tf.data.Dataset.from_tensor_slices((x, y, weights)).batch(8)
     histories = [
         model.fit(data, shuffle=False, verbose=0).history for model in models

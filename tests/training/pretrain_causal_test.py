@@ -121,8 +121,9 @@ def test_goes_on_from_another_run(run, corpus, tmp_path):
 @pytest.mark.slow
 def test_another_decoder(corpus, tmp_path):
     run = RunDirectory(tmp_path / "run")
-    args = ["--text", corpus, *TINY, "--backbone", "opt"]
-    assert main([*args, "--out", str(run.root)]) == 0
+    args = ["--text", corpus, *TINY, "--out", str(run.root)]
+    args += "--backbone opt --num-layers 1 --memory-layers 1".split()
+    assert main(args) == 0
     plain, resm = run.read_results()["stages"]
     assert plain["perplexity"] > resm["perplexity"]
     task, family, tokenizer = load_language_model(str(run.last))
@@ -148,6 +149,8 @@ def test_is_measured_as_while_it_trained(run, corpus, tmp_path, capsys):
     assert "bits/byte" in capsys.readouterr().out
     assert evaluate_mlm.main([*args, "--pseudo"]) == 2
     assert "--pseudo masks tokens" in capsys.readouterr().err
+    assert evaluate_mlm.main([*args, "--mask-rate", "0.2"]) == 2
+    assert "--mask-rate changes nothing" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -156,6 +159,10 @@ def test_is_measured_as_while_it_trained(run, corpus, tmp_path, capsys):
         ("--objective causal", "--objective must be masked with .* bert"),
         ("--backbone gpt2 --objective masked", "must be causal with .* gpt2"),
         ("--backbone gpt2 --memory-block pkm", "must be resm or ffn with gpt2"),
+        (
+            "--backbone gpt2 --query-normalization batch",
+            "must be layer or none with --backbone gpt2, received batch",
+        ),
         ("--backbone gpt2 --vocabulary-size 200", "all bytes, 258 tokens"),
         ("--backbone gpt2 --init-from nowhere", "--init-from"),
     ],

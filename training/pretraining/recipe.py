@@ -241,6 +241,10 @@ def check_recipe(recipe: PretrainingRecipe, replicas: int = 1) -> None:
     if recipe.objective == "causal":
         where = f"with --backbone {recipe.backbone}"
         check_unused(recipe, ("mask_rate",), where, default)
+        if recipe.query_normalization == "batch":
+            raise out_of_range(
+                recipe, "query_normalization", f"layer or none {where}"
+            )
     if recipe.validation is not None:
         check_unused(recipe, ("held_out",), "with --validation", default)
     if recipe.hidden_dim % recipe.num_heads:

@@ -16,7 +16,7 @@ MEMORY_FLAGS = (
 
 @pytest.mark.slow
 def test_learns_and_reports(finetune, glue, tmp_path, capsys):
-    results = finetune(glue, "resm", "--seeds 2 --epochs 25")
+    results = finetune(glue, "small", "--seeds 2 --epochs 25")
     accuracy = results["summary"]["dev accuracy"]
     assert accuracy["max"] > 0.9
     assert accuracy["min"] <= accuracy["median"] <= accuracy["max"]
@@ -66,7 +66,7 @@ def test_mirrored(finetune, squad, mirrored, monkeypatch):
     )
     flags = "--stride 4 --precision float32 --strategy"
     one, two = (
-        finetune(squad, "resm", f"{flags} {name}", "squad", name=name)
+        finetune(squad, "small", f"{flags} {name}", "squad", name=name)
         for name in ("default", "mirrored")
     )
     assert list(one["summary"]) == list(two["summary"])
@@ -80,8 +80,8 @@ def test_mirrored(finetune, squad, mirrored, monkeypatch):
 
 @pytest.mark.slow
 def test_frozen_memory(finetune, presets, glue, tmp_path):
-    finetune(glue, "resm", "--epochs 1 --freeze values keys queries")
-    before = keras_hub.models.Backbone.from_preset(str(presets / "resm"))
+    finetune(glue, "small", "--epochs 1 --freeze values keys queries")
+    before = keras_hub.models.Backbone.from_preset(str(presets / "small"))
     after = keras_hub.models.Backbone.from_preset(
         str(tmp_path / "run" / "seed-0" / "best")
     )
@@ -95,10 +95,10 @@ def test_frozen_memory(finetune, presets, glue, tmp_path):
 
 @pytest.mark.slow
 def test_goes_on_where_it_was_stopped(finetune, glue):
-    whole = finetune(glue, "resm", name="whole")
+    whole = finetune(glue, "small", name="whole")
     with stopped_after(6):
-        finetune(glue, "resm", code=143, name="parts")
-    assert finetune(glue, "resm", name="parts") == whole
+        finetune(glue, "small", code=143, name="parts")
+    assert finetune(glue, "small", name="parts") == whole
 
 
 @pytest.mark.parametrize(
@@ -114,6 +114,7 @@ def test_goes_on_where_it_was_stopped(finetune, glue):
         ("plain", "--memory-layers 4", "different numbers from 1"),
         ("plain", "--seed -1", "--seed must be at least 0"),
         ("plain", "--clip-norm nan", "--clip-norm must be a finite number"),
+        ("plain", "--stride 4", "--stride changes nothing with --task sst2"),
         ("plain", "--limit 0", "--limit must be at least 1, received 0"),
         ("plain", "--dropout 1", "--dropout must be below 1"),
         ("plain", "--learning-rate 0", "--learning-rate must be above 0"),
