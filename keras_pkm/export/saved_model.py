@@ -32,6 +32,8 @@ from keras_pkm.export.smaller import make_encoder
 from keras_pkm.export.smaller import silent
 from keras_pkm.files.checksums import seal_directory
 from keras_pkm.files.whole_files import new_directory
+from keras_pkm.layers.fact_memory import FactMemory
+from keras_pkm.layers.memories import memories
 from keras_pkm.models import QuestionAnswerer
 from keras_pkm.text.tokenize import why_not_in_graphs
 from keras_pkm.text.windows import WindowSizes
@@ -117,7 +119,8 @@ def saved_model(
             question's context. Defaults to 128.
         answer_length: Maximum number of tokens of an answer. Defaults to 30.
         values_dtype: Format of the stored memory values: `"float32"`,
-            `"bfloat16"`, or `"int8"` with a scale for each row.
+            `"bfloat16"`, or `"int8"` with a scale for each row, which does
+            not suit a memory of facts.
         prune_unused: Texts. Only memory rows that these read are kept; all
             others are replaced by a single row of zeros. Not for models of two
             texts, and neither is `compare`: single texts are read.
@@ -184,6 +187,7 @@ def saved_model(
     else:
         backbone, head = _backbone_and_head(task, what)
         model = head or backbone
+        _check_precision(model, values_dtype)
         longest = backbone.max_sequence_length
         length = length or min(_LENGTH, longest)
         if length > longest:
@@ -232,6 +236,18 @@ def saved_model(
     files = [file for file in path.rglob("*") if file.is_file()]
     size = sum(file.stat().st_size for file in files)
     return Exported(path, what, size, change)
+
+
+def _check_precision(model: Any, values_dtype: str) -> None:
+    """Checks that no row of a memory of facts would be rounded too far."""
+    if values_dtype == "int8":
+        for memory in memories(model).values():
+            if isinstance(memory, FactMemory):
+                raise ArgumentError(
+                    "`values_dtype` must be float32 or bfloat16 for a memory "
+                    "of facts, whose rows have a bias beside much smaller "
+                    f"numbers, received {values_dtype}"
+                )
 
 
 def _kind_of(task: Any) -> str:

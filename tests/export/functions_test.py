@@ -225,6 +225,8 @@ def test_pruning_keeps_the_keys_of_a_memory_of_facts(tokenizer, tmp_path):
         loaded = tf.saved_model.load(str(tmp_path / name))
         scores.append(loaded(["ann [MASK]"])["scores"].numpy())
     np.testing.assert_array_equal(*scores)
+    with pytest.raises(ValueError, match="for a memory of facts"):
+        export.saved_model(task, tmp_path / "int8", values_dtype="int8")
     assert (task.backbone(asked)["sequence_output"].numpy() != before).any()
 
 
