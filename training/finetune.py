@@ -28,6 +28,7 @@ from training.commands.strategy import default_precision
 from training.commands.strategy import prepare_devices
 from training.finetuning.glue import GlueFinetuning
 from training.finetuning.recipe import FinetuningRecipe
+from training.finetuning.recipe import check_flags
 from training.finetuning.recipe import check_recipe
 from training.finetuning.results import format_results
 from training.finetuning.results import make_results
@@ -60,6 +61,8 @@ def finetune(recipe: FinetuningRecipe, signals: Signals) -> dict:
     check_recipe(recipe, pretrained)
     run_dir: Any = recipe.out  # chosen by now
     run = RunDirectory(run_dir)
+    if not run.is_run:
+        check_flags(recipe)
     with writing_to(run, strategy):
         run.check(recipe)
         bad_rows = BadRows(recipe.skip_bad_rows)

@@ -18,7 +18,7 @@ from keras_pkm.ops.tensors import Tensor
 
 # What a block is asked besides its own arguments.
 _OWN = {"training": None, "return_memory_access": False, "token_ids": None}
-PADDING_MASKS = ("padding_mask", "decoder_padding_mask", "attention_mask")
+_PADDING_MASKS = ("padding_mask", "decoder_padding_mask", "attention_mask")
 
 
 @keras.saving.register_keras_serializable("keras_pkm")
@@ -173,12 +173,7 @@ class MemoryBlock(keras.layers.Layer):
         self, y: Tensor, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Tensor | None:
         """The mask among the block's arguments, if it is one of its outputs."""
-        signature = inspect.signature(self.block.call)
-        given = signature.bind(*args, **kwargs).arguments
-        for name in PADDING_MASKS:
-            if given.get(name) is None:
-                continue
-            mask = _with_tokens_before(given[name], y)
+        for mask in padding_masks(self.block, args, kwargs):
             # With a cache, a mask may cover tokens that are not in the inputs;
             # an attention mask may have a row for each of them.
             if may_be_mask_of(y, mask):
@@ -239,15 +234,13 @@ def _with_arguments_of(
     return call_block
 
 
-def _with_tokens_before(mask: Tensor, y: Tensor) -> Tensor:
-    """A mask of text, with the tokens of images that precede the text."""
-    if len(mask.shape) != 2 or len(y.shape) != 3:
-        return mask
-    known = mask.shape[1], y.shape[1]
-    if None in known or known[0] >= known[1]:
-        return mask
-    before = [[0, 0], [known[1] - known[0], 0]]
-    return ops.pad(ops.cast(mask, "bool"), before, constant_values=True)
+def padding_masks(
+    block: keras.layers.Layer, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> list[Any]:
+    """The masks among the arguments of a block."""
+    given = inspect.signature(block.call).bind(*args, **kwargs).arguments
+    found = (given.get(name) for name in _PADDING_MASKS)
+    return [mask for mask in found if mask is not None]
 
 
 def _parts(outputs: Any, block: keras.layers.Layer) -> tuple[Any, ...]:

@@ -1,6 +1,8 @@
 """Settings in files of weights, which say what these weights mean."""
 
 import json
+import weakref
+from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import MutableMapping
 from typing import TYPE_CHECKING
@@ -25,8 +27,8 @@ class StoredSettings(_Layer):
     either: Keras counts the layers of each class.
     """
 
-    # The settings in a file that does not fit.
-    _refused: str | None = None
+    # What was refused, and the file of it.
+    _refused: tuple[str, Callable[[], Any]] | None = None
 
     def stored_settings(self) -> dict[str, Any]:
         """Returns what must be equal for the same weights to mean the same."""
@@ -34,26 +36,44 @@ class StoredSettings(_Layer):
 
     def save_own_variables(self, store: MutableMapping[str, Any]) -> None:
         super().save_own_variables(store)
-        if settings := self._settings():
-            store[_NAME] = np.frombuffer(settings.encode(), "uint8")
+        if settings := self.stored_settings():
+            text = json.dumps(settings, sort_keys=True)
+            store[_NAME] = np.frombuffer(text.encode(), "uint8")
 
     def load_own_variables(self, store: Mapping[str, Any]) -> None:
         stored = {name: store[name] for name in store.keys()}
-        own = self._settings()
         if _NAME in stored:
-            settings = np.asarray(stored.pop(_NAME)).tobytes().decode()
-            self._refused = None if settings == own else settings
+            text = np.asarray(stored.pop(_NAME)).tobytes().decode()
+            wrong = _differences(self.stored_settings(), json.loads(text))
+            self._refused = (wrong, _reference(store)) if wrong else None
         # Files of earlier versions have no settings. Nor is there anything at
         # other paths to the same layer, at which Keras tries again.
-        if self._refused is not None:
+        if self._refused is not None and self._refused[1]() is store:
             raise ValueError(
                 f"The weights of '{self.name}' must be of a layer with the "
-                f"same settings, {own or 'none'}. Received: weights of one "
-                f"with {self._refused}. Make the layer, or its model, with "
-                "these."
+                f"same settings. Received: weights of one with "
+                f"{self._refused[0]}. Make the layer, or its model, as it was."
             )
         super().load_own_variables(stored)
 
-    def _settings(self) -> str:
-        settings = self.stored_settings()
-        return json.dumps(settings, sort_keys=True) if settings else ""
+
+def _differences(own: dict[str, Any], other: dict[str, Any]) -> str:
+    """What another layer has, and what this one has instead."""
+    own = json.loads(json.dumps(own))
+    return ", ".join(
+        f"{name}={_short(other.get(name))} instead of {_short(own.get(name))}"
+        for name in {**own, **other}
+        if own.get(name) != other.get(name)
+    )
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 40 else f"{text[:40]}…"
+
+
+def _reference(store: Any) -> Callable[[], Any]:
+    try:
+        return weakref.ref(store)
+    except TypeError:  # a dict, which is asked once
+        return lambda: store

@@ -46,8 +46,9 @@ def add_memory(
             `keras_pkm.layers.ProductKeyMemory`, of which none is needed. With
             `"serial"`, queries are normalized by `"layer"` if a dict does not
             say otherwise; a memory keeps its own normalization, which is
-            `"batch"` by default and is refused where causal models train:
-            statistics of a batch tell them of later tokens. Values are zero at
+            `"batch"` by default and is refused where the causal tasks that
+            this function returns train: statistics of a batch tell them of
+            later tokens. Values are zero at
             first unless a `values_initializer` is given, but for `"pkm"`. For
             training from scratch, `keras.initializers.VarianceScaling(
             mode="fan_out", distribution="untruncated_normal")` gives the

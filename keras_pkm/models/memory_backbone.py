@@ -15,8 +15,8 @@ from keras_pkm.layers.make_memory import MemoryTemplate
 from keras_pkm.layers.make_memory import make_memory
 from keras_pkm.layers.make_memory import memory_config
 from keras_pkm.layers.memories import memories
-from keras_pkm.layers.memory_block import PADDING_MASKS
 from keras_pkm.layers.memory_block import MemoryBlock
+from keras_pkm.layers.memory_block import padding_masks
 from keras_pkm.layers.memory_layers import check_memory_layers
 from keras_pkm.layers.stored_settings import StoredSettings
 from keras_pkm.models.architecture import set_activation
@@ -152,6 +152,7 @@ class MemoryBackbone(StoredSettings, keras_hub.models.Backbone):
         numbered = {id(block): number for number, block in enumerate(blocks, 1)}
         accesses: dict[int, Any] = {}
         block_outputs: dict[int, Any] = {}
+        masks: list[Any] = []
 
         inputs = keras.tree.map_structure(
             lambda each: keras.Input(
@@ -160,15 +161,6 @@ class MemoryBackbone(StoredSettings, keras_hub.models.Backbone):
             backbone.input,
         )
 
-        has_mask = not isinstance(inputs, dict) or any(
-            name in inputs for name in PADDING_MASKS
-        )
-        if with_memory and not has_mask:
-            _log.warning(
-                "%s has no padding mask, so that its memories take padding for "
-                "tokens: in what they read, in statistics and in gradients.",
-                type(backbone).__name__,
-            )
         if any(each.memory.context_size for each in with_memory.values()):
             _check_token_ids(backbone)
 
@@ -185,6 +177,7 @@ class MemoryBackbone(StoredSettings, keras_hub.models.Backbone):
             if number not in with_memory:
                 outputs = layer(*args, **kwargs)
             else:
+                masks.extend(padding_masks(layer, args, kwargs))
                 block = with_memory[number]
                 if block.memory.context_size:
                     kwargs["token_ids"] = inputs["token_ids"]
@@ -201,6 +194,13 @@ class MemoryBackbone(StoredSettings, keras_hub.models.Backbone):
             clone_function=lambda layer: layer,
             call_function=call_layer,
         )
+
+        if with_memory and not masks:
+            _log.warning(
+                "%s has no padding mask, so that its memories take padding for "
+                "tokens: in what they read, in statistics and in gradients.",
+                type(backbone).__name__,
+            )
 
         # === Config ===
         self.memory_layers = memory_layers

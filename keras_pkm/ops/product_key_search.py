@@ -31,7 +31,10 @@ def product_key_search(
     any of those that tie.)
 
     Everything is computed in float32, whatever the dtypes of the arguments:
-    half precision would make most scores tie.
+    half precision would make most scores tie. On GPUs that have it, TensorFlow
+    multiplies float32 in TensorFloat-32, so that nearly equal scores may change
+    places, unless
+    `tf.config.experimental.enable_tensor_float_32_execution(False)` is called.
 
     Args:
         queries: tensor of shape `(tokens, num_heads, key_dim)`.

@@ -17,7 +17,7 @@ _LEARNING_RATE = 5e-5
 def make_default_optimizer(model: keras.Model) -> keras.optimizers.Optimizer:
     """Returns the optimizer for `compile(optimizer="auto")`.
 
-    It is `PKMAdam`, with loss scaling under the policy `"mixed_float16"`.
+    It is `PKMAdam`, with loss scaling in float16 with float32 weights.
 
     Args:
         model: The task.
@@ -26,7 +26,7 @@ def make_default_optimizer(model: keras.Model) -> keras.optimizers.Optimizer:
 
 
 def with_loss_scale(optimizer: Any, model: keras.Model) -> Any:
-    """Returns `PKMAdam` with our loss scaling under `"mixed_float16"`.
+    """Returns `PKMAdam` with our loss scaling in float16.
 
     Keras would wrap it in its own class. Anything else is returned as it is.
     """

@@ -21,8 +21,9 @@ def accumulated_train_step(
     only. The parts differ by one example at most; some are empty if there are
     more parts than examples. Two layers depend on the parts: batch norm
     normalizes each part by its own statistics, and all parts together move
-    the moving statistics as far as one batch does; dropout draws a mask for
-    each part. What layers add to the loss is averaged over the parts.
+    the moving statistics as far as one batch does, unless some are empty;
+    dropout draws a mask for each part. What layers add to the loss is averaged
+    over the parts.
 
     Keras' own accumulation adds up gradients in the optimizer, and fails under
     `tf.distribute`.

@@ -43,6 +43,7 @@ class TaskTraining(_Steps):
 
     _accumulation_steps = 1
     _was_warned = False
+    _trained: tuple[int, ...] | None = None
 
     @property
     def accumulation_steps(self) -> int:
@@ -71,6 +72,11 @@ class TaskTraining(_Steps):
     def fit(self, *args: Any, **kwargs: Any) -> Any:
         for table in tables(self).values():
             table.check_claimed()
+        # Keras does not see that variables of the backbone have been frozen.
+        trainable = tuple(id(each) for each in self.trainable_variables)
+        if trainable != self._trained:
+            self.train_function = None
+            self._trained = trainable
         return super().fit(*args, **kwargs)
 
     def compile_from_config(self, config: dict[str, Any]) -> None:

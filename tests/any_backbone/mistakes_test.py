@@ -95,7 +95,7 @@ def test_weights_of_memories_in_other_layers_are_refused(
     model, copy, other, both = make(2), make(2), make(1), make(1, 2)
     model.save_weights(path)
     for each in (other, both):
-        with pytest.raises(ValueError, match=r'"memory_layers": \[2\]'):
+        with pytest.raises(ValueError, match=r"memory_layers=\[2\] instead of"):
             each.load_weights(path)
     copy.load_weights(path)
     for one, same in zip(model.weights, copy.weights, strict=True):
@@ -135,6 +135,8 @@ def test_a_model_without_a_padding_mask_is_warned_of(caplog):
     keras_pkm.models.add_memory(plain, ())
     assert not caplog.records
     keras_pkm.models.add_memory(plain, (1,), MEMORY)
+    # It makes one of its ids.
+    keras_pkm.models.add_memory(make_plain("ESM"), (1,), MEMORY)
     (record,) = caplog.records
     assert "FNetBackbone has no padding mask" in record.getMessage()
 

@@ -130,7 +130,8 @@ def test_weights_for_other_addresses_are_refused(tmp_path):
     one.save_weights(path)
     model(orders=(2, 3)).load_weights(path)
     for options in ({"orders": (2, 4)}, {"hash_seed": 1}):
-        with pytest.raises(ValueError, match=r'"orders": \[2, 3\]'):
+        (name,) = options
+        with pytest.raises(ValueError, match=f"{name}=.* instead of"):
             model(**options).load_weights(path)
     for layer in one.layers:
         if isinstance(layer, NGramMemory):

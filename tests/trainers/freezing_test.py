@@ -12,6 +12,7 @@ from keras_pkm.models import freeze_except_memory
 from keras_pkm.models import freeze_memory
 from keras_pkm.ops.value_tables import is_table
 from keras_pkm.optimizers import PKMAdam
+from keras_pkm.trainers.task_training import TaskTraining
 from tests.contracts import fresh_rng
 from tests.contracts import to_numpy
 from tests.models.tiny import MEMORY
@@ -84,13 +85,17 @@ def test_a_frozen_memory_is_frozen_whole(memory):
 @pytest.mark.skipif(
     keras.backend.backend() == "jax", reason="an optimizer has all or none"
 )
-def test_a_model_that_was_trained_is_frozen_in_its_next_fit():
+@pytest.mark.parametrize("is_task", [False, True])
+def test_a_model_that_was_trained_is_frozen_in_its_next_fit(is_task):
     memory = ProductKeyMemory(8, top_k=4, key_dim=8)
-    model = keras.Sequential([keras.Input((16,)), memory])
+    inner = model = keras.Sequential([keras.Input((16,)), memory])
+    if is_task:
+        # Parts of its backbone are frozen.
+        model = Task(model.inputs, inner(model.inputs[0]))
     model.compile(PKMAdam(1e-2, 1e-1), "mse")
     x, y = fresh_rng().normal(size=(2, 8, 16)).astype("float32")
     model.fit(x, y, verbose=0)
-    freeze_memory(model, ("values", "keys"))
+    freeze_memory(inner, ("values", "keys"))
     before = [np.array(to_numpy(each)) for each in model.weights]
     model.fit(x, y, verbose=0)
     changed = {
@@ -145,6 +150,10 @@ def own_model():
     inputs = keras.Input((16,))
     x = keras.layers.Dense(16)(inputs)
     return keras.Model(inputs, keras.layers.Dense(2)(inner(x)))
+
+
+class Task(TaskTraining, keras.Model):
+    """A model that trains as tasks do."""
 
 
 def task():

@@ -115,7 +115,7 @@ def test_what_cannot_be_taught(model, facts, tmp_path, capsys):
     text.write_text("A cat ran. " * 3)
     flags = f"--model {model} --text {text} --mask-rate 0.2 --out {out}"
     assert main(flags.split()) == 2
-    assert "--mask-rate changes nothing" in capsys.readouterr().err
+    assert "--mask-rate would do nothing" in capsys.readouterr().err
     # A run, each batch of whose text has read all slots.
     run = RunDirectory(tmp_path / "run")
     shutil.copytree(model, run.best)

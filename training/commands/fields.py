@@ -1,6 +1,7 @@
 """Types of recipes' fields: a range stands on the field that it concerns."""
 
 import dataclasses
+from collections.abc import Iterable
 from typing import Annotated
 from typing import Any
 from typing import get_type_hints
@@ -35,6 +36,8 @@ Positive = Annotated[float, Field(gt=0, **_FINITE)]
 Rate = Annotated[float, Field(ge=0, lt=1, allow_inf_nan=False)]
 # Without 0 and 1.
 Share = Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False)]
+#: Why flags of masks do nothing.
+NO_MASKS = "a causal model has no masks"
 #: For a tuple that is not empty, and has nothing twice.
 DISTINCT = AfterValidator(_distinct)
 Counts = Annotated[tuple[Count, ...], DISTINCT]
@@ -77,13 +80,12 @@ def out_of_range(recipe: Any, name: str, rule: str) -> UserError:
 
 
 def check_unused(
-    recipe: Any, names: tuple[str, ...], where: str, default: Any = None
+    recipe: Any, names: Iterable[str], reason: str, default: Any = None
 ) -> None:
-    """Checks that flags are not given where they would change nothing."""
+    """Checks that flags are not given which would do nothing."""
     for name in names:
-        value = getattr(recipe, name)
-        if value != getattr(default or type(recipe), name):
+        if getattr(recipe, name) != getattr(default or type(recipe), name):
             raise UserError(
-                f"--{name.replace('_', '-')} changes nothing {where}, received "
-                f"{value}: leave it out"
+                f"--{name.replace('_', '-')} would do nothing: {reason}. Leave "
+                "it out"
             )

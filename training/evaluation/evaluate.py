@@ -9,6 +9,7 @@ from keras_pkm.metrics import format_memory_usage
 from training.batches.objectives import MaskedTokens
 from training.batches.one_by_one import masked_places
 from training.batches.one_by_one import one_by_one
+from training.commands.fields import NO_MASKS
 from training.commands.fields import check_unused
 from training.corpora.corpus import open_corpus
 from training.evaluation.recipe import EvaluationRecipe
@@ -38,7 +39,7 @@ def evaluate(recipe: EvaluationRecipe) -> dict:
     if recipe.ablate_memory is not None:
         ablation = ablated_memory(task, recipe.ablate_memory)
     if not isinstance(family, EncoderFamily):
-        check_unused(recipe, ("mask_rate", "seed"), "with a causal model")
+        check_unused(recipe, ("mask_rate", "seed"), NO_MASKS)
     length = input_length(recipe, task.backbone.max_sequence_length)
     objective = family.make_objective(tokenizer, length, recipe.mask_rate)
     with ablation, pack_text(corpus, objective, recipe.limit) as text:

@@ -160,9 +160,6 @@ class FinetuningRecipe(MemorySizes, Schedule, Machine, Run):
 def check_recipe(recipe: FinetuningRecipe, pretrained: PretrainedModel) -> None:
     """Checks the numbers of a recipe, and that its flags fit the model."""
     check_fields(recipe)
-    of_squad = ("squad", "stride", "answer_length")
-    unused = ("glue",) if recipe.is_squad else of_squad
-    check_unused(recipe, unused, f"with --task {recipe.task}")
     longest = pretrained.backbone.max_sequence_length
     if recipe.sequence_length > longest:
         raise out_of_range(
@@ -191,3 +188,10 @@ def check_recipe(recipe: FinetuningRecipe, pretrained: PretrainedModel) -> None:
             f"but '{recipe.model}' has none: leave the flag out, or add "
             "memory with --memory-layers"
         )
+
+
+def check_flags(recipe: FinetuningRecipe) -> None:
+    """Checks that a new run has no flags that do nothing."""
+    of_squad = ("squad", "stride", "answer_length")
+    unused = ("glue",) if recipe.is_squad else of_squad
+    check_unused(recipe, unused, f"--task {recipe.task} has no use for it")

@@ -71,6 +71,13 @@ def recipe_of_initial_model(
             )
         memory = first.get_config()
         _check_memory(memory)
+        is_causal = initial.family.objective == "causal"
+        if is_causal and memory["query_normalization"] == "batch":
+            raise UserError(
+                "--init-from must be a causal model whose queries are not "
+                "normalized by batch, which would tell each token of later "
+                "ones, received one whose queries are: train another one"
+            )
         decided.update(
             memory_layers=backbone.memory_layers,
             # Of causal models, --memory-block resm is a memory behind a block.

@@ -14,6 +14,7 @@ from training.pretraining.data import tokens_by_id
 from training.pretraining.initial_model import InitialModel
 from training.pretraining.initial_model import recipe_of_initial_model
 from training.pretraining.recipe import PretrainingRecipe
+from training.pretraining.recipe import check_flags
 from training.pretraining.recipe import check_recipe
 from training.runs.run_directory import RunDirectory
 from training.runs.user_error import UserError
@@ -51,6 +52,8 @@ def prepare_run(
     recipe: PretrainingRecipe, run: RunDirectory, initial: InitialModel | None
 ) -> None:
     """Checks everything that can be checked, then writes the training data."""
+    if not run.is_run:
+        check_flags(recipe)
     tokenizer = choose_tokenizer(recipe, initial)
     run.check(recipe)
     write_data = None if run.has_data else plan_data(recipe, tokenizer)

@@ -12,6 +12,7 @@ from pydantic import Field
 
 from keras_pkm.layers import ProductKeyMemory
 from keras_pkm.layers.memory_layers import check_memory_layers
+from training.commands.fields import NO_MASKS
 from training.commands.fields import Count
 from training.commands.fields import Length
 from training.commands.fields import Positive
@@ -237,16 +238,6 @@ def parse_recipe(args: list[str] | None) -> PretrainingRecipe:
 def check_recipe(recipe: PretrainingRecipe, replicas: int = 1) -> None:
     """Checks the numbers of a recipe."""
     check_fields(recipe)
-    default = RECIPES[recipe.recipe]
-    if recipe.objective == "causal":
-        where = f"with --backbone {recipe.backbone}"
-        check_unused(recipe, ("mask_rate",), where, default)
-        if recipe.query_normalization == "batch":
-            raise out_of_range(
-                recipe, "query_normalization", f"layer or none {where}"
-            )
-    if recipe.validation is not None:
-        check_unused(recipe, ("held_out",), "with --validation", default)
     if recipe.hidden_dim % recipe.num_heads:
         rule = f"a divisor of --hidden-dim, {recipe.hidden_dim}"
         raise out_of_range(recipe, "num_heads", rule)
@@ -282,3 +273,19 @@ def check_recipe(recipe: PretrainingRecipe, replicas: int = 1) -> None:
                 f"a divisor of {' and '.join(map(str, stages))}, the steps of "
                 "each stage",
             )
+
+
+def check_flags(recipe: PretrainingRecipe) -> None:
+    """Checks that a new run has no flags that do nothing, or harm."""
+    default = RECIPES[recipe.recipe]
+    if recipe.objective == "causal":
+        check_unused(recipe, ("mask_rate",), NO_MASKS, default)
+        if recipe.query_normalization == "batch":
+            raise out_of_range(
+                recipe,
+                "query_normalization",
+                f"layer or none with --backbone {recipe.backbone}",
+            )
+    if recipe.validation is not None:
+        reason = "--validation is held out"
+        check_unused(recipe, ("held_out",), reason, default)

@@ -1,6 +1,5 @@
 """Teaches facts to a finished causal language model."""
 
-import dataclasses
 import itertools
 import pathlib
 from collections.abc import Iterable
@@ -16,6 +15,7 @@ from keras_pkm.models.llama3_tokenizer import WholeLlama3Tokenizer
 from keras_pkm.teaching import fact_prompts
 from keras_pkm.teaching.fact_teacher import FactTeacher
 from keras_pkm.teaching.memory_patch import MemoryPatch
+from training.commands.fields import check_unused
 from training.corpora.corpus import open_corpus
 from training.facts.fact_file import read_fact_file
 from training.facts.phrasing_file import read_phrasing_file
@@ -35,7 +35,7 @@ from training.teaching.recipe import TeachingRecipe
 # Flags that only other ways of teaching have.
 _OTHERS = (
     *("text", "keep", "group_size", "sequence_length", "batch_size"),
-    *("rule", "slots", "template", "fall"),
+    *("rule", "slots", "template", "fall", "mask_rate"),
 )
 #: Flags of the memory that a finished model gets.
 OF_NEW_MEMORY = ("memory_layer", "num_slots")
@@ -90,7 +90,8 @@ def teach_finished(
     recipe: TeachingRecipe,
 ) -> tuple[keras_hub.models.CausalLM, MemoryPatch, dict]:
     """Returns the taught model, the patch, and figures of what it learned."""
-    check_unused(recipe, _OTHERS, "is finished, and learns --facts")
+    reason = f"'{recipe.model}' is finished, and learns --facts"
+    check_unused(recipe, _OTHERS, reason)
     # The file, with its lines, before minutes of work.
     facts = [
         fact_prompts.Fact(each.subject, each.relation, each.value)
@@ -127,7 +128,8 @@ def teach_finished(
             memory = FactMemory(recipe.num_slots or _NUM_SLOTS)
             task = models.add_memory(task, (layer,), memory)
         else:
-            check_unused(recipe, OF_NEW_MEMORY, "has its memory of facts")
+            reason = f"'{recipe.model}' has its memory of facts"
+            check_unused(recipe, OF_NEW_MEMORY, reason)
         teacher = FactTeacher(
             task,
             phrasings,
@@ -203,19 +205,6 @@ def _check_tokens(
                     f"{file}, but {text!r} has others: use single spaces and "
                     "no blank lines in --phrasings, --asked and --facts"
                 )
-
-
-def check_unused(
-    recipe: TeachingRecipe, names: Iterable[str], reason: str
-) -> None:
-    """Checks that flags are not given which would do nothing."""
-    defaults = {each.name: each.default for each in dataclasses.fields(recipe)}
-    for name in names:
-        if getattr(recipe, name) != defaults[name]:
-            raise UserError(
-                f"--{name.replace('_', '-')} would do nothing: "
-                f"'{recipe.model}' {reason}. Leave it out"
-            )
 
 
 def change_finished(

@@ -13,6 +13,7 @@ from typing import Protocol
 import keras_hub
 import tensorflow as tf
 
+from training.commands.fields import NO_MASKS
 from training.commands.fields import check_unused
 from training.corpora.corpus import open_corpus
 from training.facts import fact_batches
@@ -198,6 +199,8 @@ def open_material(
     longest: int,
 ) -> Iterator[tuple[Material, Material | None]]:
     """Yields the material to teach, and the material to keep, if any."""
+    if isinstance(family, DecoderFamily):
+        check_unused(recipe, ("mask_rate",), NO_MASKS)
     with contextlib.ExitStack() as stack:
 
         def open_facts(path: pathlib.Path, flag: str) -> FactMaterial:
@@ -212,8 +215,6 @@ def open_material(
         def open_text(name: str) -> TextMaterial:
             corpus = open_corpus(name, recipe.data_dir)
             corpus.check()
-            if isinstance(family, DecoderFamily):
-                check_unused(recipe, ("mask_rate",), "with a causal model")
             length = input_length(recipe, longest)
             objective = family.make_objective(
                 tokenizer, length, recipe.mask_rate

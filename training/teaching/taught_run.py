@@ -12,6 +12,7 @@ from keras_pkm.teaching.memory_patch import MemoryPatch
 from keras_pkm.teaching.memory_teacher import MemoryTeacher
 from keras_pkm.teaching.slot_importance import SlotImportance
 from keras_pkm.teaching.teaching_step import NothingLearnedError
+from training.commands.fields import check_unused
 from training.loading.families import DecoderFamily
 from training.loading.families import EncoderFamily
 from training.loading.pretrained_model import load_language_model
@@ -24,7 +25,6 @@ from training.teaching.finished_model import OF_FACTS
 from training.teaching.finished_model import OF_NEW_MEMORY
 from training.teaching.finished_model import OF_TEACHING
 from training.teaching.finished_model import change_finished
-from training.teaching.finished_model import check_unused
 from training.teaching.finished_model import is_finished
 from training.teaching.finished_model import teach_finished
 from training.teaching.material import open_material
@@ -56,13 +56,14 @@ def make_taught_run(recipe: TeachingRecipe) -> str:
     finished = is_finished(recipe.model)
     is_change = bool(recipe.apply or recipe.revert)
     if is_change:
-        check_unused(recipe, OF_TEACHING, "is taught nothing new")
+        reason = f"'{recipe.model}' is taught nothing new"
+        check_unused(recipe, OF_TEACHING, reason)
     if finished and recipe.method is None and not is_change:
         return _write(recipe, TaughtModel(*teach_finished(recipe)))
     check_unused(
         recipe,
         (*OF_FACTS, *OF_NEW_MEMORY),
-        "gets no new facts as a finished model does",
+        f"'{recipe.model}' gets no new facts as a finished model does",
     )
     if finished and recipe.method is None:
         return _write(recipe, _change(recipe, None))

@@ -114,7 +114,7 @@ def test_goes_on_where_it_was_stopped(finetune, glue):
         ("plain", "--memory-layers 4", "different numbers from 1"),
         ("plain", "--seed -1", "--seed must be at least 0"),
         ("plain", "--clip-norm nan", "--clip-norm must be a finite number"),
-        ("plain", "--stride 4", "--stride changes nothing with --task sst2"),
+        ("plain", "--stride 4", "--stride would do nothing: --task sst2"),
         ("plain", "--limit 0", "--limit must be at least 1, received 0"),
         ("plain", "--dropout 1", "--dropout must be below 1"),
         ("plain", "--learning-rate 0", "--learning-rate must be above 0"),
