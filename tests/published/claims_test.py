@@ -280,6 +280,17 @@ def edits():
     )
     yield (EDITS,), f"answer {percent(keys['paraphrase'], 0)} if all values"
 
+    again = [
+        stored(f"edits-prompts/trials/{way}-rate-0.1-seed-0.json")
+        for way in ("ngram", "product-keys", "product-keys-slots")
+    ]
+    for number in (
+        lambda trial: trial["paraphrase"],
+        lambda trial: trial["same"]["other"]["same"],
+    ):
+        *first, last = (f"{100 * number(trial):.0f}" for trial in again)
+        yield (EDITS,), f"{', '.join(first)} and {last} %"
+
     for seed, relations in zip(one, ("city", "food", "colour")):
         yield (EDITS,), f"{percent(seed['paraphrase'], 0)} ({relations},"
 

@@ -169,19 +169,13 @@ def check_recipe(recipe: FinetuningRecipe, pretrained: PretrainedModel) -> None:
         raise out_of_range(
             recipe, "batch_size", f"a multiple of the {recipe.devices} devices"
         )
-    for name in (
-        "memory_block",
-        "num_sub_keys",
-        "memory_heads",
-        "memory_top_k",
-        "memory_key_dim",
-    ):
-        default = FinetuningRecipe.__dataclass_fields__[name].default
-        if getattr(recipe, name) != default and not recipe.memory_layers:
-            raise UserError(
-                f"--{name.replace('_', '-')} needs the layers that get a "
-                "memory: pass --memory-layers, such as 4 8"
-            )
+    if not recipe.memory_layers:
+        of_memory = (
+            *("memory_block", "num_sub_keys", "memory_heads"),
+            *("memory_top_k", "memory_key_dim"),
+        )
+        reason = "only the layers of --memory-layers, such as 4 8, get a memory"
+        check_unused(recipe, of_memory, reason)
     if recipe.freeze and not pretrained.backbone.memory_outputs:
         raise UserError(
             f"--freeze {' '.join(recipe.freeze)} needs a model with memory, "
