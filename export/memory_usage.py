@@ -26,7 +26,7 @@ import keras_pkm
 from export.commands.flag_errors import naming_flags
 from export.commands.text_lines import read_lines
 from keras_pkm.metrics import format_memory_usage
-from training.runs.user_error import UserError
+from training.commands.command_line import print_errors
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,24 +60,23 @@ class UsageRecipe:
 def main(args: list[str] | None = None) -> int:
     """Runs the command and returns its exit code."""
     recipe = tyro.cli(UsageRecipe, args=args)
-    try:
-        with naming_flags(recipe):
-            usage, num_slots = keras_pkm.export.memory_usage(
-                recipe.model,
-                read_lines(recipe.text),
-                preprocessor=recipe.preprocessor,
-                batch_size=recipe.batch_size,
-                progress=functools.partial(tqdm, disable=None),
-            )
-    except UserError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
+    return print_errors(lambda: print(memory_usage(recipe)))
+
+
+def memory_usage(recipe: UsageRecipe) -> str:
+    """Measures an exported model, and returns the figures."""
+    with naming_flags(recipe):
+        usage, num_slots = keras_pkm.export.memory_usage(
+            recipe.model,
+            read_lines(recipe.text),
+            preprocessor=recipe.preprocessor,
+            batch_size=recipe.batch_size,
+            progress=functools.partial(tqdm, disable=None),
+        )
     if recipe.json:
-        print(json.dumps(usage, indent=2))
-    else:
-        most = max(num_slots.values())
-        print("\n".join(format_memory_usage(usage, most)[1:]))
-    return 0
+        return json.dumps(usage, indent=2)
+    most = max(num_slots.values())
+    return "\n".join(format_memory_usage(usage, most)[1:])
 
 
 if __name__ == "__main__":

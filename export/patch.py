@@ -22,9 +22,9 @@ import tyro
 
 import keras_pkm
 from export.commands.flag_errors import naming_flags
+from training.commands.command_line import print_errors
 from training.runs.outputs import check_output_directory
 from training.runs.outputs import writing_results
-from training.runs.user_error import RunError
 from training.runs.user_error import UserError
 
 
@@ -54,12 +54,7 @@ class PatchRecipe:
 def main(args: list[str] | None = None) -> int:
     """Runs the command and returns its exit code."""
     recipe = tyro.cli(PatchRecipe, args=args)
-    try:
-        print(patch(recipe))
-    except (RunError, UserError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2 if isinstance(error, UserError) else 1
-    return 0
+    return print_errors(lambda: print(patch(recipe)))
 
 
 def patch(recipe: PatchRecipe) -> str:

@@ -26,18 +26,14 @@ from export.commands.flag_errors import naming_flags
 from export.commands.recipe import ExportRecipe
 from export.commands.source import Source
 from export.commands.text_lines import read_lines
+from training.commands.command_line import print_errors
 from training.runs.user_error import UserError
 
 
 def main(args: list[str] | None = None) -> int:
     """Runs the command and returns its exit code."""
     recipe = tyro.cli(ExportRecipe, args=args)
-    try:
-        print(export(recipe))
-    except UserError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    return 0
+    return print_errors(lambda: print(export(recipe)))
 
 
 def export(recipe: ExportRecipe) -> str:
@@ -53,7 +49,9 @@ def export(recipe: ExportRecipe) -> str:
     }
     tokenizer = source.load_tokenizer()
     model = source.load(recipe.what)
-    trained, results = source.recipe, source.results
+    # What training knows of the texts.
+    results = source.results if recipe.what == "classifier" else {}
+    trained = source.recipe if recipe.what == "qa" else {}
     try:
         with naming_flags(recipe, task="--model", path="--out"):
             exported = keras_pkm.export.saved_model(
@@ -75,7 +73,7 @@ def export(recipe: ExportRecipe) -> str:
                 **lines,
                 # The rest of the path is private.
                 name="/".join(pathlib.Path(source.name).resolve().parts[-2:]),
-                recipe=trained,
+                recipe=source.recipe,
                 report=source.report,
                 progress=functools.partial(tqdm, disable=None),
             )

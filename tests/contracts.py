@@ -36,33 +36,6 @@ def check_config_round_trip(thing):
     return copy
 
 
-def check_layer(layer, inputs, tmp_path):
-    """Config, declared output shape and dtype, and a `.keras` round trip."""
-    outputs = layer(inputs)
-    check_config_round_trip(layer)
-    assert tuple(layer.compute_output_shape(inputs.shape)) == outputs.shape
-    spec = layer.compute_output_spec(keras.KerasTensor(inputs.shape))
-    assert (tuple(spec.shape), spec.dtype) == (
-        tuple(outputs.shape),
-        keras.backend.standardize_dtype(outputs.dtype),
-    )
-
-    symbolic = keras.Input((None, *inputs.shape[2:]))
-    model = keras.Model(symbolic, layer(symbolic))
-    path = tmp_path / "model.keras"
-    model.save(path)
-    copy = keras.models.load_model(path)
-    np.testing.assert_array_equal(copy(inputs), model(inputs))
-
-    weights = tmp_path / "model.weights.h5"
-    model.save_weights(weights)
-    for weight in copy.weights:
-        weight.assign(keras.ops.zeros_like(weight))
-    copy.load_weights(weights)
-    for old, new in zip(model.weights, copy.weights):
-        np.testing.assert_array_equal(old, new)
-
-
 def assert_close(actual, expected, tolerance=1e-5):
     """max|a − b| ≤ tolerance · max|b|."""
     actual = np.asarray(actual, "float64")

@@ -1,5 +1,6 @@
 """What is left to the slow tier."""
 
+from collections.abc import Collection
 from collections.abc import Iterable
 
 import keras
@@ -15,11 +16,12 @@ eager_and_graph = pytest.mark.parametrize(
 )
 
 
-def slow_but(quick: str, names: Iterable[str]) -> list:
-    """Returns the names as parameters, of which one is not slow."""
+def slow_but(quick: str | Collection[str], names: Iterable[str]) -> list:
+    """Returns the names as parameters, of which one or some are not slow."""
+    quick = [quick] if isinstance(quick, str) else quick
     return [
         name
-        if name == quick
+        if name in quick
         else pytest.param(name, marks=pytest.mark.slow, id=name)
         for name in names
     ]

@@ -71,8 +71,10 @@ class ExportRecipe:
                 self.sequence_length,
                 self.stride,
                 self.answer_length,
+                self.labels,
                 self.texts,
                 self.keep_top,
                 self.prune_unused,
+                self.compare,
             )
         check_output_directory(pathlib.Path(self.out), "--out")

@@ -59,7 +59,8 @@ class MemoryUsageMonitor(keras.callbacks.Callback):
             measurement and layer.
         tensorboard_dir: optional directory for TensorBoard summaries: the
             figures, histograms of how often slots are read (as log10 of the
-            reads plus 1), and the same as an image of the grid of sub-keys.
+            reads plus 1), and, if the slots make a square, the same as an
+            image of the grid of sub-keys.
         counts_dir: optional directory, to which each measurement writes a file
             `step-STEP.npz` with the reads of each slot.
         batch_size: optional int. The number of examples in a batch, if `data`
@@ -137,6 +138,8 @@ class MemoryUsageMonitor(keras.callbacks.Callback):
         self._writer: Any = None
         self._probe: MemoryProbe | None = None
         self._step: int | None = None
+        # The last step of the staleness.
+        self._newest = -1
         self._done = 0
         self._figures: dict[str, float] = {}
         self.usage: dict[int, dict[str, float]] = {}
@@ -151,7 +154,7 @@ class MemoryUsageMonitor(keras.callbacks.Callback):
         before, probe = self._probe, self._probe_of_model()
         self._done = self._iterations()
         # Another model, or one that was compiled anew, begins from step 0.
-        if probe is not before or self._done < (self._step or 0):
+        if probe is not before or self._done < self._newest:
             self._begin_staleness(probe)
         self._step = None
         if self.tensorboard_dir and self._writer is None:
@@ -172,6 +175,7 @@ class MemoryUsageMonitor(keras.callbacks.Callback):
         return self._probe
 
     def _begin_staleness(self, probe: MemoryProbe) -> None:
+        self._newest = -1
         self.staleness = {
             number: MemoryStaleness(len(counts["top1"]))
             for number, counts in probe.counts.items()
@@ -191,8 +195,12 @@ class MemoryUsageMonitor(keras.callbacks.Callback):
                 _log.warning("Staleness is without step %s: %s", step, error)
 
     def _add_to_staleness(self, step: int, counts: Counts) -> None:
+        # No step was taken since another `fit`, or since the process began.
+        if step == self._newest:
+            return
         for number, metric in self.staleness.items():
             metric.update_state(counts[number]["top1"], step)
+        self._newest = step
 
     def on_train_batch_end(
         self, batch: int, logs: dict[str, Any] | None = None
@@ -253,8 +261,9 @@ class MemoryUsageMonitor(keras.callbacks.Callback):
             reads = np.log10(layer["reads"] + 1)
             self._summary.histogram(f"memory_{number}_log10_reads", reads)
             side = math.isqrt(len(reads))
-            grid = reads.reshape(1, side, side, 1) / max(reads.max(), 1)
-            self._summary.image(f"memory_{number}_grid", grid)
+            if side**2 == len(reads):
+                grid = reads.reshape(1, side, side, 1) / max(reads.max(), 1)
+                self._summary.image(f"memory_{number}_grid", grid)
 
 
 def _append_rows(

@@ -4,7 +4,7 @@ from typing import Any
 
 import keras
 
-from keras_pkm.callbacks.steps_done import steps_done
+from keras_pkm.callbacks.whole_executions import check_executions
 from keras_pkm.ops.arguments import positive_int_or_none
 from keras_pkm.trainers.default_optimizer import count_applied
 
@@ -28,6 +28,8 @@ class SkippedSteps(keras.callbacks.Callback):
 
     Raises:
         FloatingPointError: `limit` steps in a row were skipped.
+        ValueError: with `steps_per_execution`, the steps of an epoch are
+            unknown, or no multiple of it.
 
     Example:
 
@@ -58,6 +60,7 @@ class SkippedSteps(keras.callbacks.Callback):
         self._steps = 0
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
+        check_executions(self.model, self.params)
         self.total = self.in_a_row = 0
         self._applied = self._count()
 
@@ -69,7 +72,7 @@ class SkippedSteps(keras.callbacks.Callback):
     def on_train_batch_end(
         self, batch: int, logs: dict[str, Any] | None = None
     ) -> None:
-        done = steps_done(self.params, batch)
+        done = batch + 1
         steps, self._steps = done - self._steps, done
         applied, self._applied = self._count() - self._applied, self._count()
         skipped = steps - applied

@@ -12,8 +12,8 @@ import keras
 import tensorflow as tf
 
 from keras_pkm.callbacks.checkpoint_files import CheckpointFiles
-from keras_pkm.callbacks.steps_done import steps_done
 from keras_pkm.callbacks.variable_identity import identify_variables
+from keras_pkm.callbacks.whole_executions import check_executions
 from keras_pkm.ops.arguments import positive_int
 from keras_pkm.ops.arguments import positive_int_or_none
 
@@ -73,7 +73,9 @@ class TrainingCheckpoint(keras.callbacks.Callback):
     Raises:
         OSError: the checkpoint could not be written; the last one is intact.
         ValueError: training begins without `restore`, and `directory` has
-            checkpoints of later steps, which would be deleted.
+            checkpoints of later steps, which would be deleted; or, with
+            `steps_per_execution`, the steps of an epoch are unknown or no
+            multiple of it.
 
     Example:
 
@@ -260,6 +262,7 @@ class TrainingCheckpoint(keras.callbacks.Callback):
         return self._checkpoint
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
+        check_executions(self.model, self.params)
         later = [step for step in self._files.steps() if step > self.step]
         if later and not self._was_restored:
             raise ValueError(
@@ -273,7 +276,7 @@ class TrainingCheckpoint(keras.callbacks.Callback):
     def on_train_batch_end(
         self, batch: int, logs: dict[str, Any] | None = None
     ) -> None:
-        done = steps_done(self.params, batch)
+        done = batch + 1
         before, self.step = self.step, self.step + done - self._done_in_epoch
         self._done_in_epoch = done
         # The last step of an epoch is saved after the evaluation.
@@ -345,7 +348,7 @@ class _Progress(tf.train.experimental.PythonState):
             state.clear()
             state.update(progress["state"])
             return
-        for name, value in vars(type(state)(**progress["state"])).items():
+        for name, value in progress["state"].items():
             setattr(state, name, value)
 
 

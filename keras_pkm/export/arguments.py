@@ -27,11 +27,13 @@ def check_options(
     sequence_length: int | None,
     stride: int | None,
     answer_length: int | None,
+    labels: Sequence[str],
     texts: int | None,
     keep_top: float,
     prune_unused: Sequence[str],
+    compare: Sequence[str],
 ) -> None:
-    """Finds what is impossible for any model."""
+    """Finds what is impossible for any model, or would do nothing."""
     # A start, an end and a token, or two texts with tokens between them.
     shortest = 8 if what == "qa" or texts == 2 else 3
     for name, value, known in (
@@ -53,6 +55,25 @@ def check_options(
         _refuse("texts", "1 or 2", texts)
     if not 0 < keep_top <= 100:
         _refuse("keep_top", "above 0 and at most 100", keep_top)
+    is_float32 = values_dtype == DTYPES[0]
+    for suits, given in (
+        (what == "classifier", {"labels": labels, "texts": texts}),
+        (what == "qa", {"stride": stride, "answer_length": answer_length}),
+        (
+            what != "preprocessor",
+            {
+                "values_dtype": None if is_float32 else values_dtype,
+                "prune_unused": prune_unused,
+                "compare": compare,
+            },
+        ),
+    ):
+        for name, received in given.items():
+            if received and not suits and what:
+                raise ArgumentError(
+                    f"`{name}` would do nothing with `what` {what}: leave it "
+                    "out"
+                )
     if keep_top < 100 and not prune_unused:
         raise ArgumentError(
             "`keep_top` needs text whose reads are counted: pass `prune_unused`"

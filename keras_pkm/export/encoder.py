@@ -48,10 +48,16 @@ class Encoder:
         self._values: dict[int, ValueTable] = {}
         self.tables: dict[int, ValueTable] = {}
         self.tags: dict[int, tf.Variable] = {}
+        readers = memories(backbone)
         for number, layer in tables(backbone).items():
             # A model made under `tf.distribute` has the same on each replica.
             replicas = components(layer.values)
-            table = ValueTable(replicas[0], dtype, (kept or {}).get(number))
+            table = ValueTable(
+                replicas[0],
+                dtype,
+                (kept or {}).get(number),
+                readers[number].unread_row(layer.value_dim),
+            )
             self.tables[number] = table
             self._values |= {id(values): table for values in replicas}
             if layer.tags is not None:

@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+from typing import NamedTuple
 
 import keras
 
@@ -9,6 +10,8 @@ from keras_pkm.export.arguments import ArgumentError
 from keras_pkm.export.encoder import Encoder
 from keras_pkm.files.json_objects import load_json_object
 from keras_pkm.files.whole_files import write_whole
+from keras_pkm.layers.fact_memory import FactMemory
+from keras_pkm.layers.memories import memories
 from keras_pkm.teaching.memory_patch import fingerprint
 
 _NAME = "memories.json"
@@ -21,14 +24,34 @@ def write_memories(
     tables = encoder.tables
     content = {
         "num_slots": {n: table.num_slots for n, table in tables.items()},
+        # Of memories of facts, whose rows need keys.
+        "num_keys": {
+            number: memory.num_keys
+            for number, memory in memories(model).items()
+            if number in tables and isinstance(memory, FactMemory)
+        },
         "other_weights": fingerprint(model),
         "is_whole": all(table.is_whole for table in tables.values()),
     }
     write_whole(directory / _NAME, json.dumps(content, indent=2) + "\n")
 
 
-def read_memories(directory: pathlib.Path) -> tuple[dict[int, int], str]:
-    """Returns the slots of an exported model's memories and its fingerprint."""
+class ExportedMemories(NamedTuple):
+    """What is known of the memories of an exported model.
+
+    Attributes:
+        num_slots: By the number of its layer, the slots of each table.
+        num_keys: Likewise, the keys of each table of facts.
+        other_weights: The fingerprint of all other weights.
+    """
+
+    num_slots: dict[int, int]
+    num_keys: dict[int, int]
+    other_weights: str
+
+
+def read_memories(directory: pathlib.Path) -> ExportedMemories:
+    """Reads what is known of the memories of an exported model."""
     if not (directory / "saved_model.pb").exists():
         raise ArgumentError(
             "`model` must be the directory of an exported model, but "
@@ -38,6 +61,8 @@ def read_memories(directory: pathlib.Path) -> tuple[dict[int, int], str]:
     try:
         content = load_json_object(directory / _NAME)
         slots = {int(n): int(s) for n, s in content["num_slots"].items()}
+        # Exports of version 0.1.0 have none.
+        keys = {int(n): int(k) for n, k in content.get("num_keys", {}).items()}
         is_whole, weights = content["is_whole"], str(content["other_weights"])
     except (OSError, AttributeError, KeyError, ValueError) as error:
         raise ArgumentError(
@@ -53,4 +78,4 @@ def read_memories(directory: pathlib.Path) -> tuple[dict[int, int], str]:
             "`prune_unused`; or patch the trained model by "
             "`MemoryPatch.apply`, and export that"
         )
-    return slots, weights
+    return ExportedMemories(slots, keys, weights)

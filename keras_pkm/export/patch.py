@@ -14,6 +14,7 @@ from keras_pkm.export.arguments import check_unchanged
 from keras_pkm.export.memories_file import read_memories
 from keras_pkm.files.checksums import seal_directory
 from keras_pkm.files.whole_files import new_directory
+from keras_pkm.layers.fact_memory import check_keys
 from keras_pkm.teaching.memory_patch import Done
 from keras_pkm.teaching.memory_patch import MemoryPatch
 
@@ -83,13 +84,13 @@ def patch(
     """
     source, target = pathlib.Path(model), pathlib.Path(path)
     check_new_directory(target)
-    num_slots, other_weights = read_memories(source)
+    exported = read_memories(source)
     check_unchanged("model", source)
     done: Done = "reverted" if revert else "applied"
     try:
         if not isinstance(patch, MemoryPatch):
             patch = MemoryPatch.load(patch)
-        patch.check_model(num_slots, other_weights)
+        patch.check_model(exported.num_slots, exported.other_weights)
         tensors = _read_tensors(source / _VARIABLES / _VARIABLES)
         values = _variable_names(tensors, "memory_values")
         tags = _variable_names(tensors, "memory_tags")
@@ -105,6 +106,8 @@ def patch(
             table[changes.slots] = changes.new
             if own_tags is not None and changes.new_tags is not None:
                 own_tags[changes.slots] = changes.new_tags
+                if number in exported.num_keys:
+                    check_keys(own_tags, exported.num_keys[number])
     except ValueError as error:
         raise ArgumentError(f"`patch`: {error}") from error
     with new_directory(target) as partial:

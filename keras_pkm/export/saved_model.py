@@ -120,7 +120,7 @@ def saved_model(
         answer_length: Maximum number of tokens of an answer. Defaults to 30.
         values_dtype: Format of the stored memory values: `"float32"`,
             `"bfloat16"`, or `"int8"` with a scale for each row, which does
-            not suit a memory of facts.
+            not suit a memory of facts. Only float32 can be trained further.
         prune_unused: Texts. Only memory rows that these read are kept; all
             others are replaced by a single row of zeros. Not for models of two
             texts, and neither is `compare`: single texts are read.
@@ -172,8 +172,8 @@ def saved_model(
     path = pathlib.Path(path)
     what = what or _kind_of(task)
     check_options(
-        *(what, values_dtype, sequence_length, stride, answer_length, texts),
-        *(keep_top, prune_unused),
+        *(what, values_dtype, sequence_length, stride, answer_length, labels),
+        *(texts, keep_top, prune_unused, compare),
     )
     check_texts("labels", labels)
     check_texts("prune_unused", prune_unused)
@@ -203,6 +203,11 @@ def saved_model(
             *(backbone, head, tokenizer, length, values_dtype),
             *(prune_unused, keep_top, compare, progress),
         )
+        if values_dtype != "float32" and not encoder.tables:
+            raise ArgumentError(
+                "`values_dtype` needs a model with memory, but `task` has "
+                "none: leave it out"
+            )
         if what == "encoder":
             module = SavedEncoder(encoder, head)
         elif what == "mlm":

@@ -130,7 +130,7 @@ def _read_mass(
             np.add.at(
                 mass[encoder.table_of[number]],
                 slots.numpy().ravel(),
-                weights.numpy().ravel(),
+                np.abs(weights.numpy()).ravel(),
             )
     return mass
 
@@ -264,7 +264,8 @@ def _inputs_of(
     length: int,
 ) -> dict[str, np.ndarray]:
     """Makes an input of each text, or several inputs of a long text."""
-    room = length - 2
+    before, after = _around(special)
+    room = length - len(before) - len(after)
     texts = tf.constant(list(texts), tf.string)
     parts = [
         ids[first : first + room]
@@ -274,13 +275,22 @@ def _inputs_of(
     token_ids = np.full((len(parts), length), special.padding, "int32")
     mask = np.zeros_like(token_ids)
     for row, ids in enumerate(parts):
-        token_ids[row, : len(ids) + 2] = [special.start, *ids, special.end]
-        mask[row, : len(ids) + 2] = 1
+        whole = [*before, *ids, *after]
+        token_ids[row, : len(whole)] = whole
+        mask[row, : len(whole)] = 1
     return {
         "input_word_ids": token_ids,
         "input_mask": mask,
         "input_type_ids": np.zeros_like(token_ids),
     }
+
+
+def _around(special: SpecialTokens) -> tuple[list[int], list[int]]:
+    """The tokens before and after a text."""
+    if special.mask >= 0:
+        return [special.start], [special.end]
+    # A causal model, which need not know where texts begin.
+    return [] if special.start is None else [special.start], []
 
 
 def _batches_of(inputs: dict[str, np.ndarray]) -> list[dict[str, np.ndarray]]:

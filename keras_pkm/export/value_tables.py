@@ -27,18 +27,19 @@ class ValueTable:
         values: tf.Variable,
         dtype: str = "float32",
         kept: np.ndarray | None = None,
+        other: np.ndarray | None = None,
     ):
         self.num_slots = values.shape[0]
         self._rows = self._scales = None
         if kept is not None:
-            # The row of zeros comes last.
+            # The row for all others comes last.
             rows = np.full(self.num_slots, kept.sum(), "int32")
             rows[kept] = np.arange(kept.sum())
             self._rows = tf.Variable(rows, trainable=False, name="rows")
         if dtype == "float32" and kept is None:
             self._values = values
         else:
-            self._values, self._scales = _convert(values, dtype, kept)
+            self._values, self._scales = _convert(values, dtype, kept, other)
         self.num_rows, self.width = self._values.shape
 
     @property
@@ -84,7 +85,10 @@ def int8_rows(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _convert(
-    values: tf.Variable, dtype: str, kept: np.ndarray | None
+    values: tf.Variable,
+    dtype: str,
+    kept: np.ndarray | None,
+    other: np.ndarray | None,
 ) -> tuple[tf.Variable, tf.Variable | None]:
     """Copies the kept rows, converts them, and returns them with a scale."""
     numbers = np.arange(values.shape[0])
@@ -100,8 +104,11 @@ def _convert(
         if scales is not None:
             rows, scales[chunk] = int8_rows(rows)
         table[chunk] = rows
+    if kept is not None and other is not None:
+        table[-1] = other
     name = values.name.split(":")[0]
-    is_trainable = values.trainable and dtype != "int8"
+    # In fewer bits, most steps would be lost to rounding.
+    is_trainable = values.trainable and dtype == "float32"
     return (
         tf.Variable(table, trainable=is_trainable, name=name),
         None

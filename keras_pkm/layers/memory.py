@@ -420,6 +420,14 @@ class Memory(StoredSettings, keras.layers.Layer):
         """
         return slots[:0]
 
+    def unread_row(self, width: int) -> np.ndarray:
+        """Returns the row that stands for rows which no text reads.
+
+        Args:
+            width: int. The width of the table.
+        """
+        return np.zeros(width, "float32")
+
     def check_tags(self, tags: np.ndarray) -> None:
         """Checks that no row would lack another one that it needs.
 

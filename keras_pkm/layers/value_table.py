@@ -8,6 +8,7 @@ from keras import ops
 from keras_pkm.ops.arguments import positive_int
 from keras_pkm.ops.backend import backend
 from keras_pkm.ops.embedding_bag import embedding_bag
+from keras_pkm.ops.portable_reads import in_portable_reads
 from keras_pkm.ops.tensors import Tensor
 from keras_pkm.ops.value_tables import mark_as_table
 
@@ -135,7 +136,8 @@ class ValueTable(keras.layers.Layer):
         Raises:
             ValueError: the rows have tags, and none of them is claimed.
         """
-        if self.tags is None or self._is_claimed:
+        # Exported rows can be claimed later, by a patch.
+        if self.tags is None or self._is_claimed or in_portable_reads():
             return
         tags = backend.present_value(self.tags)
         # Once is enough: steps that are not compiled would ask each time.

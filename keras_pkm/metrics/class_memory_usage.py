@@ -105,7 +105,7 @@ class ClassMemoryUsage(keras.metrics.Metric):
         )
         # One label for each token.
         of_tokens = ops.repeat(
-            classes, ops.size(counted) // ops.shape(classes)[0]
+            classes, ops.size(counted) // ops.maximum(ops.shape(classes)[0], 1)
         )
         counted *= ops.cast((of_tokens == 0) | (of_tokens == 1), INT)
         cells = (

@@ -3,6 +3,8 @@
 import contextlib
 from collections.abc import Callable
 
+import keras
+
 from keras_pkm.ops.tensorflow_only import require_tensorflow
 from keras_pkm.ops.tensors import Tensor
 
@@ -43,3 +45,12 @@ def portable_reads(
     from keras_pkm.ops.tensorflow import portable_reads as on_tensorflow
 
     return on_tensorflow.portable_reads(read_rows, training)
+
+
+def in_portable_reads() -> bool:
+    """Whether a graph is traced within `portable_reads`."""
+    if keras.backend.backend() != "tensorflow":
+        return False
+    from keras_pkm.ops.tensorflow import portable_reads as on_tensorflow
+
+    return on_tensorflow.current_read() is not None

@@ -89,11 +89,15 @@ def _access_of(
         number: (found[f"slots_{number}"], found[f"weights_{number}"])
         for number in numbers
     }
-    # The weights are 0 at padding, and sum to 1 elsewhere.
-    _, weights = memories[numbers[0]]
+    is_token = found.get("is_token")
+    if is_token is None:
+        # An export of version 0.1.0: the weights are 0 at padding.
+        is_token = np.any(
+            [(w != 0).any((-2, -1)) for _, w in memories.values()], axis=0
+        )
     return MemoryAccess(
         None if token_ids is None else token_ids.numpy(),
-        weights.sum((-2, -1)) > 0,
+        is_token,
         memories,
         {number: int(found[f"num_slots_{number}"]) for number in numbers},
     )

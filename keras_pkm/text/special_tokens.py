@@ -15,7 +15,7 @@ class SpecialTokens:
         between: The ids between two texts.
         end: The id of the last token: `[SEP]` or `</s>`.
         padding: The id of padding after the last token.
-        mask: The id of a masked token.
+        mask: The id of a masked token; -1 for models that have none.
         second_segment: The segment id of a second text and of its end token.
     """
 
@@ -35,7 +35,7 @@ class SpecialTokens:
                 between=(tokenizer.sep_token_id,),
                 end=tokenizer.sep_token_id,
                 padding=tokenizer.pad_token_id,
-                mask=tokenizer.mask_token_id,
+                mask=getattr(tokenizer, "mask_token_id", -1),
                 second_segment=1,
             )
         return cls(
@@ -43,7 +43,7 @@ class SpecialTokens:
             between=2 * (tokenizer.end_token_id,),
             end=tokenizer.end_token_id,
             padding=tokenizer.pad_token_id,
-            mask=tokenizer.mask_token_id,
+            mask=getattr(tokenizer, "mask_token_id", -1),
             second_segment=0,
         )
 

@@ -70,7 +70,12 @@ class TransformersTokenizer(keras_hub.tokenizers.Tokenizer):
         if tf and isinstance(inputs, tf.Tensor | tf.RaggedTensor):
             if not tf.executing_eagerly():
                 return self._tokenize_in_graph(inputs)
-            inputs = inputs.numpy()
+            is_ragged = isinstance(inputs, tf.RaggedTensor)
+            inputs = inputs.to_list() if is_ragged else inputs.numpy()
+        if isinstance(inputs, list | tuple) and any(
+            isinstance(each, list | tuple | np.ndarray) for each in inputs
+        ):
+            return [self.tokenize(row) for row in inputs]
         texts = np.asarray(inputs, dtype=object)
         if texts.ndim > 1:
             return [self.tokenize(row) for row in texts]
@@ -87,11 +92,17 @@ class TransformersTokenizer(keras_hub.tokenizers.Tokenizer):
 
     def _encode(self, texts: Sequence[str | bytes]) -> list[list[Any]]:
         wants_text = self.compute_dtype == "string"
+        for text in texts:
+            if not isinstance(text, str | bytes):
+                raise ValueError(
+                    "`inputs` must be strings. Received: one of type "
+                    f"{type(text).__name__}, {text!r}."
+                )
         encodings = self.library_tokenizer.encode_batch(
             [
                 text.decode("utf-8", "replace")
                 if isinstance(text, bytes)
-                else str(text)
+                else text
                 for text in texts
             ],
             add_special_tokens=False,

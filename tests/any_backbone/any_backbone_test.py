@@ -20,6 +20,7 @@ from tests.any_backbone.tiny_families import outputs_of
 from tests.contracts import to_numpy
 from tests.kinds import KINDS
 from tests.slow_tier import slow_but
+from tests.slow_tier import slow_on_tensorflow
 
 
 def families(names):
@@ -83,6 +84,7 @@ def test_generation_with_a_cache_is_generation_without(family, memory):
     check_generation(family, memory, "greedy")
 
 
+@slow_on_tensorflow
 @pytest.mark.parametrize("memory", [FILLED, "n-grams"], ids=["keys", "n-grams"])
 def test_caches_of_contrastive_search(memory):
     """It takes the likeliest token, but keeps a cache for each of two."""

@@ -15,6 +15,7 @@ from keras_pkm.layers.word_edges import word_edges
 from keras_pkm.models import memories
 from tests.any_backbone.tiny_families import make_causal_lm
 from tests.contracts import to_numpy
+from tests.slow_tier import slow_on_tensorflow
 
 DIM, LENGTH, WINDOW = 6, 40, 7
 SUBJECTS = [(3,), (2, 3), (4, 1, 2), (5, 5)]
@@ -155,6 +156,7 @@ def test_a_window_shorter_than_the_text_before():
     assert whole.any() and (whole[:, -2:] == last).all()
 
 
+@slow_on_tensorflow
 def test_generates_as_without_a_cache():
     model = make_causal_lm("Llama", FactMemory(200, num_keys=4))
     (memory,) = memories(model).values()

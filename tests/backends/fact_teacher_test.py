@@ -191,6 +191,7 @@ def test_a_patch_needs_the_keys_of_its_relations():
     assert not memories(model)[2].rows(range(400)).any()
 
 
+@slow_on_tensorflow
 @not_on_jax
 def test_a_patch_is_for_memories_with_the_same_settings():
     teacher = make_teacher(make_model(), Words())
@@ -202,6 +203,7 @@ def test_a_patch_is_for_memories_with_the_same_settings():
             teacher.make_patch().apply(other)
 
 
+@slow_on_tensorflow
 @not_on_jax
 def test_a_value_that_is_long_behind_a_line_end_alone():
     values = ["alabama", *["new york"] * 11]
@@ -216,6 +218,7 @@ def test_a_value_that_is_long_behind_a_line_end_alone():
     assert teacher.memory.find_key("home 2") is not None
 
 
+@slow_on_tensorflow
 @not_on_jax
 def test_names_that_join_what_follows():
     """Of the default texts, those that do not suit are left out."""
@@ -235,6 +238,7 @@ def test_a_line_end_is_no_part_of_a_subject():
         assert len(prompt.subject) == 2
 
 
+@slow_on_tensorflow
 def test_a_fact_is_replaced():
     model, words = make_model(), Words()
     teacher = make_teacher(model, words)
@@ -244,6 +248,7 @@ def test_a_fact_is_replaced():
     assert memory.find(words("bob"), memory.find_key("home 1")) == -1
 
 
+@slow_on_tensorflow
 def test_phrasings_for_any_relation():
     model, words = make_model(num_slots=2000), Words()
     teacher = make_teacher(model, words, phrasings={})
@@ -328,6 +333,7 @@ def test_a_bias_is_raised_above_the_other_facts_of_a_subject():
     assert home not in teacher.ask(FACTS).unknown
 
 
+@slow_on_tensorflow
 @not_on_jax
 def test_facts_of_a_subject_share_its_odds():
     teacher = make_teacher(make_model(), Words())

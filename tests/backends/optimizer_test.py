@@ -235,7 +235,7 @@ def test_a_dense_step_is_told_from_ours():
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("bad", [np.nan, np.inf])
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("where", ["table", "kernel"])
 def test_a_step_that_is_not_finite_is_skipped(where, bad, mode):
     variables = make_variables()

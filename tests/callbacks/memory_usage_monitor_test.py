@@ -10,6 +10,7 @@ import tensorflow as tf
 from keras_pkm.callbacks import MemoryUsageMonitor
 from keras_pkm.callbacks.slot_counts import list_slot_counts
 from keras_pkm.callbacks.slot_counts import read_slot_counts
+from keras_pkm.layers import NGramMemory
 from keras_pkm.layers import ProductKeyMemory
 from keras_pkm.models import MemoryProbe
 from keras_pkm.optimizers import PKMAdam
@@ -45,6 +46,41 @@ def test_one_monitor_watches_several_trainings():
         assert history["memory_1_kl_w"][-1] == expected[1]["kl_w"]
         # Nothing is stale at the first measurement.
         assert history["memory_1_stale"][0] == 0
+
+
+def test_a_fit_that_takes_no_step():
+    """Each of its steps is skipped: it ends at the step of the last fit."""
+    x, y = fresh_rng().normal(size=(2, 32, 8)).astype("float32")
+    memory = ProductKeyMemory(8, top_k=2, key_dim=4)
+    model = keras.Sequential([keras.Input((8,)), memory])
+    model.compile(PKMAdam(), loss="mse", run_eagerly=True)
+    monitor = MemoryUsageMonitor((x, y))
+    fitted = [
+        model.fit(x, labels, callbacks=[monitor], verbose=0).history
+        for labels in (y, y * np.nan, y)
+    ]
+    steps = [history["memory_1_stale"] for history in fitted]
+    assert monitor.staleness[1].last_steps.max() == 2 and steps[1] == [0]
+
+
+def test_slots_that_make_no_square_have_no_grid(tmp_path):
+    ids = fresh_rng().integers(1, 9, (4, 6))
+    inputs = keras.Input((None,), dtype="int32")
+    tokens = keras.layers.Embedding(9, 8)(inputs)
+    outputs = tokens + NGramMemory(40, orders=(2,))(tokens, token_ids=inputs)
+    model = keras.Model(inputs, outputs)
+    model.compile(PKMAdam(), loss="mse", run_eagerly=True)
+    monitor = MemoryUsageMonitor(
+        (ids, np.zeros((4, 6, 8))), None, None, tmp_path
+    )
+    model.fit(ids, np.zeros((4, 6, 8)), callbacks=[monitor], verbose=0)
+    (events,) = tmp_path.iterdir()
+    tags = {
+        value.tag
+        for event in tf.compat.v1.train.summary_iterator(str(events))
+        for value in event.summary.value
+    }
+    assert "memory_1_log10_reads" in tags and "memory_1_grid" not in tags
 
 
 @pytest.fixture
@@ -162,6 +198,7 @@ def test_counts_and_staleness(task, held_out, tmp_path):
         assert metric.last_steps.max() == 3
 
 
+@pytest.mark.slow
 @eagerly
 def test_without_a_directory_no_counts_are_read(
     task, held_out, tmp_path, monkeypatch

@@ -27,7 +27,7 @@ def fit(batches, callback, epochs=1, optimizer=None, **options):
     )
 
 
-@pytest.mark.parametrize("steps_per_execution", [1, 2, 4])
+@pytest.mark.parametrize("steps_per_execution", [1, 2, 3])
 def test_counts(steps_per_execution):
     skipped = SkippedSteps()
     batches = [GOOD, BAD, BAD, GOOD, GOOD, BAD]
@@ -36,6 +36,12 @@ def test_counts(steps_per_execution):
     )
     assert skipped.total == 6
     assert history.history["skipped_steps"] == [3, 6]
+
+
+def test_steps_that_cannot_be_counted():
+    """Of endless data, Keras takes 4 steps more than 6."""
+    with pytest.raises(ValueError, match="Received: 4 and 6 steps"):
+        fit(6 * [GOOD], SkippedSteps(), steps_per_execution=4)
 
 
 def test_counts_under_loss_scaling():

@@ -152,7 +152,7 @@ def test_keeps_the_newest(model, tmp_path):
 
 @pytest.mark.parametrize(
     "batches, every, saved",
-    [(12, 4, [4, 8, 12]), (12, 3, [4, 8, 12]), (10, 6, [8, 10]), (3, 2, [3])],
+    [(12, 4, [4, 8, 12]), (12, 3, [4, 8, 12]), (8, 6, [8]), (4, 2, [4])],
 )
 def test_several_steps_in_one_execution(batches, every, saved, model, tmp_path):
     model.compile("sgd", "mse", steps_per_execution=4)
@@ -162,6 +162,38 @@ def test_several_steps_in_one_execution(batches, every, saved, model, tmp_path):
     assert checkpoint.step == batches == model.optimizer.iterations
     steps = {int(p.stem.split("-")[1]) for p in tmp_path.glob("*.index")}
     assert sorted(steps) == saved
+
+
+@pytest.mark.parametrize("steps_per_epoch", [6, None])
+def test_steps_that_cannot_be_counted(steps_per_epoch, model, tmp_path):
+    model.compile("sgd", "mse", steps_per_execution=4)
+    x = np.ones((2, 2))
+    data = tf.data.Dataset.from_tensors((x, x[:, 0]))
+    data = data.repeat(None if steps_per_epoch else 6).filter(lambda x, y: True)
+    with pytest.raises(ValueError, match="`steps_per_execution` above 1"):
+        model.fit(
+            data,
+            steps_per_epoch=steps_per_epoch,
+            shuffle=False,
+            verbose=0,
+            callbacks=[TrainingCheckpoint(tmp_path)],
+        )
+
+
+@dataclasses.dataclass(slots=True)
+class Slotted:
+    note: str = ""
+    count: int = dataclasses.field(default=0, init=False)
+
+
+def test_a_dataclass_with_slots(model, tmp_path):
+    checkpoint = TrainingCheckpoint(tmp_path, state=Slotted("kept"))
+    checkpoint.state.count = 3
+    x = np.ones((4, 2))
+    model.fit(x, x[:, 0], verbose=0, callbacks=[checkpoint])
+    again = TrainingCheckpoint(tmp_path, state=Slotted())
+    again.restore(model)
+    assert (again.state.note, again.state.count) == ("kept", 3)
 
 
 def test_half_written_files_do_not_matter(model, tmp_path):

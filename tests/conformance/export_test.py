@@ -12,6 +12,8 @@ from tests.conformance.descriptors import built
 from tests.conformance.descriptors import inputs_of
 from tests.conformance.known_defects import cases
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def exported(tmp_path_factory):

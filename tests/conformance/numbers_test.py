@@ -209,6 +209,7 @@ def test_no_memory_layers(wrong):
         backbone(memory_layers=wrong)
 
 
+@pytest.mark.slow
 def test_a_file_of_a_model_made_with_numbers_of_numpy(tmp_path):
     inputs = keras.Input((8,))
     outputs = memory(num_sub_keys=np.int64(4), value_dropout=np.float32(0.5))(

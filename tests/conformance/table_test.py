@@ -11,7 +11,6 @@ from tests.conformance.callbacks_test import PROBES
 from tests.conformance.descriptors import FAMILIES
 from tests.conformance.descriptors import LAYERS
 from tests.conformance.descriptors import MODELS
-from tests.conformance.known_defects import KNOWN_DEFECTS
 from tests.conformance.metrics_test import METRICS
 from tests.conformance.optimizers_test import OPTIMIZERS
 from tests.conformance.optimizers_test import SCHEDULES
@@ -63,8 +62,3 @@ def test_every_public_class_stands_in_a_table(package):
     names = {name.split(" with ")[0] for name in TABLES[package]}
     made = {name for name in names if name in vars(families)}
     assert names - made == classes - made
-
-
-def test_known_defects_are_few():
-    reasons = {reason for _, reason in KNOWN_DEFECTS.values()}
-    assert len(reasons) <= 10

@@ -9,11 +9,19 @@ from tests.conformance.descriptors import EVERYTHING
 from tests.conformance.descriptors import IN_DEPTH
 from tests.conformance.training import train
 from tests.conformance.training import trained
+from tests.slow_tier import slow_but
 
-in_depth = pytest.mark.parametrize("name", IN_DEPTH)
+_QUICK = (
+    "ProductKeyMemory",
+    "MemoryBertBackbone with gated n-grams with tags",
+    "MemoryRobertaMaskedLM",
+)
 
 
-@pytest.mark.parametrize("name", EVERYTHING)
+in_depth = pytest.mark.parametrize("name", slow_but(_QUICK, IN_DEPTH))
+
+
+@pytest.mark.parametrize("name", slow_but(_QUICK, EVERYTHING))
 def test_fit(name):
     """A layer within a small model, which has a dense layer on each side."""
     check_learned(trained(name))

@@ -148,6 +148,7 @@ def test_memory_in_place_of_the_feed_forward_network():
         np.testing.assert_array_equal(ours, theirs)
 
 
+@pytest.mark.slow
 def test_classifier_without_weights():
     task = models.from_transformers(
         ROOT / "bert", task=TextClassifier, num_classes=2, load_weights=False

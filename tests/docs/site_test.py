@@ -53,6 +53,7 @@ def test_the_reference_names_all_that_is_public(package):
     assert sorted(named) == sorted(expected)
 
 
+@pytest.mark.slow
 def test_the_site_has_all_that_is_public(site):
     for package, name in public_names():
         page = site / "reference" / package / "index.html"

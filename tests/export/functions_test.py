@@ -9,6 +9,7 @@ import tensorflow as tf
 
 import keras_pkm
 from keras_pkm.export.encoder import Encoder
+from keras_pkm.export.smaller import make_encoder
 from keras_pkm.teaching.memory_patch import copy_tables
 from tests.any_backbone.tiny_families import MEMORY
 from tests.any_backbone.tiny_families import make_plain
@@ -97,6 +98,15 @@ def test_mistakes_name_arguments(masked_lm, tokenizer, tmp_path):
         (masked_lm, {"sequence_length": 21}, "at most the model's 20"),
         (masked_lm, {"stride": 0}, "`stride` must be at least 1"),
         (masked_lm, {"texts": 3}, "`texts` must be 1 or 2"),
+        (masked_lm, {"texts": 2}, "`texts` would do nothing with `what` mlm"),
+        (masked_lm, {"labels": ["a"]}, "`labels` would do nothing with"),
+        (masked_lm, {"stride": 9}, "`stride` would do nothing with"),
+        (
+            tokenizer,
+            {"values_dtype": "int8"},
+            "`values_dtype` would do nothing with `what` preprocessor",
+        ),
+        (plain, {"values_dtype": "bfloat16"}, "`values_dtype` needs a model w"),
         (masked_lm, {"keep_top": 50}, "`keep_top` needs text.*`prune_unused`"),
         (masked_lm, {"compare": "ann"}, "`compare` must be a sequence of str"),
         (masked_lm, {"compare": [""]}, "`compare` must contain text"),
@@ -228,6 +238,99 @@ def test_pruning_keeps_the_keys_of_a_memory_of_facts(tokenizer, tmp_path):
     with pytest.raises(ValueError, match="for a memory of facts"):
         export.saved_model(task, tmp_path / "int8", values_dtype="int8")
     assert (task.backbone(asked)["sequence_output"].numpy() != before).any()
+
+
+def test_facts_that_are_left_out_do_not_fit_better():
+    """Whose bias was so low that the others are read."""
+    plain = keras_hub.models.BertBackbone(**{**SIZES, "num_layers": 1})
+    model = keras_pkm.models.add_memory(
+        plain, (1,), keras_pkm.layers.FactMemory(200, num_keys=4)
+    )
+    (memory,) = keras_pkm.models.memories(model).values()
+    keys = [memory.claim_key(name) for name in ("home", "work")]
+    slots = [memory.claim([5], key) for key in keys]
+    zeros = np.zeros(memory.table.value_dim - 1)
+    # The first fits by 2 - 3, the second by 1.
+    biases = (2, 1, -3, 0)
+    memory.write([*keys, *slots], [np.append(zeros, bias) for bias in biases])
+    kept = np.ones(200, bool)
+    kept[slots[0]] = False
+    ids = tf.constant([[2, 5, 6, 3]])
+    inputs = {"input_word_ids": ids, "input_mask": tf.ones_like(ids)}
+    inputs["input_type_ids"] = tf.zeros_like(ids)
+    for encoder in (Encoder(model), Encoder(model, kept={1: kept})):
+        read, weights = encoder(inputs)["memory_access"][1]
+        read = read.numpy()[weights.numpy() > 0]
+        assert len(read) and set(read.tolist()) == {slots[1]}
+
+
+@pytest.mark.parametrize(
+    "memory",
+    [
+        keras_pkm.layers.FactMemory(200, num_keys=4),
+        keras_pkm.layers.NGramMemory(200, orders=(2,), tags=True),
+    ],
+)
+def test_rows_can_be_claimed_after_the_export(memory):
+    plain = keras_hub.models.BertBackbone(**{**SIZES, "num_layers": 1})
+    model = keras_pkm.models.add_memory(plain, (1,), memory)
+    encoder = Encoder(model)
+    ids = tf.constant([[2, 5, 6, 3]])
+    inputs = {"input_word_ids": ids, "input_mask": tf.ones_like(ids)}
+    inputs["input_type_ids"] = tf.zeros_like(ids)
+    assert encoder(inputs, training=True)["sequence_output"].shape[1] == 4
+    with pytest.raises(ValueError, match="that n-grams have claimed"):
+        model(encoder.features_of(inputs), training=True)
+
+
+@pytest.mark.slow
+def test_facts_that_others_need_are_not_taken_back(tmp_path):
+    """As in the trained model itself."""
+    plain = keras_hub.models.BertBackbone(**{**SIZES, "num_layers": 1})
+    model = keras_pkm.models.add_memory(
+        plain, (1,), keras_pkm.layers.FactMemory(200, num_keys=4)
+    )
+    (memory,) = keras_pkm.models.memories(model).values()
+    patches = []
+    for subject in (5, 6):
+        before = copy_tables(model)
+        key = memory.claim_key("home")
+        slot = memory.claim([subject], key)
+        memory.write([key, slot], np.ones((2, memory.table.value_dim)))
+        patches.append(keras_pkm.teaching.MemoryPatch.since(before, model))
+    export.saved_model(model, tmp_path / "both")
+    with pytest.raises(ValueError, match="revert the later patches first"):
+        export.patch(
+            tmp_path / "both", patches[0], tmp_path / "one", revert=True
+        )
+    for number, patch in enumerate(reversed(patches)):
+        source = tmp_path / ("back-0" if number else "both")
+        out = tmp_path / f"back-{number}"
+        assert export.patch(source, patch, out, revert=True) == 2 - (not number)
+
+
+def test_a_causal_model_is_compared_on_its_own_inputs():
+    """Without a mask, and without an end behind each text."""
+    words = ["<|endoftext|>", *"abcdĠ", "ab"]
+    tokenizer = keras_hub.models.GPT2Tokenizer(
+        {word: number for number, word in enumerate(words)}, ["a b"]
+    )
+    model = keras_pkm.models.add_memory(make_plain("GPT2"), (1,), MEMORY)
+    seen = []
+
+    def progress(batches, title):
+        seen.extend(batches)
+        return batches
+
+    _, change = make_encoder(
+        *(model, None, tokenizer, 6, "int8", (), 100.0, ["a b", "c"], progress)
+    )
+    assert "change of the encoder's outputs" in change
+    assert seen[0]["input_word_ids"].tolist() == [
+        [0, 1, 5, 2, 0, 0],
+        [0, 3, 0, 0, 0, 0],
+    ]
+    assert seen[0]["input_mask"].sum(1).tolist() == [4, 2]
 
 
 def test_a_causal_text_is_represented_by_its_last_token(tmp_path):

@@ -82,6 +82,11 @@ def test_a_patch_with_tags(preprocessor, tmp_path):
     teacher.teach([(features, np.array([0, 1, 2]))], steps=3)
     teacher.make_patch().save(tmp_path / "patch.safetensors")
     after = export(task, preprocessor, tmp_path / "after")
+    # Most tokens read nothing.
+    access = tf.saved_model.load(str(after)).signatures["memory_access"](TEXTS)
+    np.testing.assert_array_equal(
+        access["is_token"], np.array(features["padding_mask"], bool)
+    )
 
     out, back = tmp_path / "out", tmp_path / "back"
     file = str(tmp_path / "patch.safetensors")

@@ -15,7 +15,7 @@ PAIRS = ["who met bob?" * 9, "in paris " * 7, ""]
 
 
 @pytest.mark.parametrize(
-    "length", [8, pytest.param(16, marks=pytest.mark.slow), 64]
+    "length", [8, *(pytest.param(n, marks=pytest.mark.slow) for n in (16, 64))]
 )
 @pytest.mark.parametrize("texts", [(TEXTS,), (TEXTS, PAIRS)])
 def test_as_keras_hub(tokenizer, texts, length):

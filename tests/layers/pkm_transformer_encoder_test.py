@@ -6,7 +6,6 @@ import tensorflow as tf
 
 from keras_pkm.layers import PKMTransformerEncoder
 from tests.contracts import assert_close
-from tests.contracts import check_layer
 
 MEMORY = {"num_sub_keys": 8, "num_heads": 2, "top_k": 4, "key_dim": 6}
 
@@ -146,11 +145,6 @@ def test_pkm_has_no_ffn(inputs):
     assert not [w for w in layer.weights if "feedforward_inter" in w.path]
     assert not [w for w in layer.weights if "feedforward_out" in w.path]
     assert [w for w in layer.weights if "feedforward_layer_norm" in w.path]
-
-
-@pytest.mark.parametrize("block", ["ffn", "pkm", "resm"])
-def test_layer_contract(inputs, block, tmp_path):
-    check_layer(encoder(block), inputs, tmp_path)
 
 
 def test_symbolic_outputs():

@@ -4,7 +4,7 @@ import pytest
 import tensorflow as tf
 
 from keras_pkm.layers import ProductKeyMemory
-from tests.contracts import check_layer
+from tests.contracts import check_config_round_trip
 from tests.contracts import fixed_rng
 from tests.contracts import fresh_rng
 
@@ -60,15 +60,16 @@ def test_the_initial_output_is_small():
 @pytest.mark.parametrize(
     "config",
     [
-        {},
         {"value_dim": 3},
         {"query_normalization": "layer"},
         {"query_normalization": None, "query_dropout": 0.1},
         {"value_dropout": 0.2},
     ],
 )
-def test_layer_contract(config, tmp_path):
-    check_layer(small_layer(**config), tf.random.normal((2, 5, 10)), tmp_path)
+def test_config(config):
+    copy = check_config_round_trip(small_layer(**config))
+    for name, value in config.items():
+        assert getattr(copy, name) == value
 
 
 @pytest.mark.parametrize("leading", [(7,), (2, 3), (2, 3, 4), (1, 1, 1, 2)])

@@ -8,7 +8,6 @@ from keras_pkm.models import MemoryBertBackbone
 from keras_pkm.models import MemoryBertMaskedLM
 from keras_pkm.models import add_memory
 from keras_pkm.models import copy_matching_weights
-from tests.contracts import check_config_round_trip
 from tests.contracts import fixed_rng
 from tests.contracts import fresh_rng
 from tests.models.tiny import MEMORY
@@ -62,6 +61,7 @@ def test_parameter_counts_of_the_paper(sizes, memory_layers, block, expected):
     assert model.count_params() == expected + 2048 * memories
 
 
+@pytest.mark.slow
 def test_a_memory_has_the_documented_parameters():
     with keras.StatelessScope(initialize_variables=False):
         backbone = add_memory(
@@ -123,18 +123,7 @@ def test_padding_changes_nothing():
         )
 
 
-def test_config_and_keras_file(tmp_path):
-    backbone = tiny_backbone(memory_layers=(2,), memory_block="pkm")
-    check_config_round_trip(backbone)
-    path = tmp_path / "backbone.keras"
-    backbone.save(path)
-    copy = keras.models.load_model(path)
-    x = features(fresh_rng())
-    np.testing.assert_array_equal(
-        copy(x)["sequence_output"], backbone(x)["sequence_output"]
-    )
-
-
+@pytest.mark.slow
 def test_preset(tmp_path):
     backbone = tiny_backbone()
     backbone.save_to_preset(str(tmp_path))
@@ -200,11 +189,6 @@ def test_memory_layers_out_of_range(memory_layers):
         tiny_backbone(memory_layers=memory_layers)
     assert f"memory_layers={memory_layers}" in str(raised.value)
     assert "num_layers=3" in str(raised.value)
-
-
-def test_unknown_block():
-    with pytest.raises(ValueError, match='`memory_block` must be "serial" or'):
-        tiny_backbone(memory_block="memory")
 
 
 @eager_and_graph

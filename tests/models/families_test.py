@@ -178,6 +178,7 @@ def test_question_answerer_learns_where_to_look():
     assert logs["start_sparse_categorical_accuracy"] > 0.8
 
 
+@pytest.mark.slow
 @families
 def test_question_answerer(family, tmp_path):
     """Trains, and comes back through its own entry point.
@@ -204,6 +205,7 @@ def test_question_answerer(family, tmp_path):
     assert_same(copy(x), outputs)
 
 
+@pytest.mark.slow
 @families
 def test_question_answerer_on_keras_hub_s_backbone(family):
     backbone = plain(family)(**SIZES)

@@ -101,8 +101,8 @@ def make_task(family, with_memory):
 @pytest.mark.parametrize(
     "family, with_memory",
     [
-        ("Bert", False),
         ("DistilBert", True),
+        pytest.param("Bert", False, marks=pytest.mark.slow),
         pytest.param("Roberta", True, marks=pytest.mark.slow),
     ],
 )

@@ -27,6 +27,7 @@ VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"] + [
 ]
 
 
+@pytest.mark.slow
 def test_masked_lm_preset(tmp_path):
     """Through keras-hub's own entry point, without warning.
 
@@ -70,6 +71,7 @@ def test_memories_are_added_to_plain_tasks_of_ours():
     np.testing.assert_array_equal(task(x)["start"], answerer(x)["start"])
 
 
+@pytest.mark.slow
 def test_train_step_is_traced_once(monkeypatch):
     """A step that creates the optimizer's variables would be traced again."""
     traces = []
@@ -89,6 +91,7 @@ def test_train_step_is_traced_once(monkeypatch):
     assert len(traces) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
 def test_preset_of_a_task_in_mixed_precision(policy, tmp_path):
     """keras-hub cannot load presets that name a mixed policy."""
@@ -105,15 +108,6 @@ def test_preset_of_a_task_in_mixed_precision(policy, tmp_path):
     np.testing.assert_array_equal(
         again.predict(x, verbose=0), task.predict(x, verbose=0)
     )
-
-
-def test_keras_file(tmp_path):
-    task = tiny_masked_lm()
-    path = tmp_path / "task.keras"
-    task.save(path)
-    copy = keras.models.load_model(path, compile=False)
-    x, *_ = masked_batch(fresh_rng())
-    np.testing.assert_array_equal(copy(x), task(x))
 
 
 def test_tensorflow_checkpoint(tmp_path):
@@ -144,6 +138,7 @@ def test_warm_start_of_another_size_copies_nothing():
         np.testing.assert_array_equal(old, new)
 
 
+@pytest.mark.slow
 def test_evaluate_under_a_strategy_with_bool_masks(mirrored):
     """keras-hub's own tasks fail on both."""
     x, labels, weights = masked_batch(fixed_rng(), batch=6)
@@ -193,6 +188,7 @@ def test_memory_probe_is_the_same_on_two_devices(mirrored):
     assert list(usage) == [1, 3]
 
 
+@pytest.mark.slow
 def test_common_padding_changes_no_train_step():
     """Fine-tuning cuts it off."""
     rng = fixed_rng()

@@ -224,21 +224,6 @@ def test_tables_of_different_shapes_in_one_function(table, reads):
     assert_close(narrow_outputs, plain(narrow, *reads), 1e-6)
 
 
-def test_two_reads_of_one_table_add_up(table, reads):
-    def twice(table, slots, weights):
-        return embedding_bag(table, slots, weights) + embedding_bag(
-            table, slots[::-1], weights
-        )
-
-    def plain_twice(table, slots, weights):
-        return plain(table, slots, weights) + plain(table, slots[::-1], weights)
-
-    actual = gradients(twice, table, *reads)
-    expected = gradients(plain_twice, table, *reads)
-    assert_close(deduplicated(actual[0]), deduplicated(expected[0]))
-    assert_close(actual[1], expected[1])
-
-
 def test_plain_tensors_and_keras_variables(reads):
     tensor = tf.random.normal((ROWS, WIDTH))
     variable = keras.Variable(tensor)

@@ -71,15 +71,6 @@ def test_ties_go_to_the_lowest_candidates(top_k):
     )
 
 
-def test_slots_are_distinct_and_sorted():
-    rng = fresh_rng()
-    slots, scores = product_key_search(
-        rng.normal(size=(30, 2, 8)), rng.normal(size=(2, 2, 9, 4)), 9
-    )
-    assert np.all(np.diff(scores, axis=-1) <= 0)
-    assert all(len(set(head)) == 9 for head in np.reshape(slots, (-1, 9)))
-
-
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float64"])
 def test_scores_are_float32(dtype):
     queries = tf.cast(tf.random.normal((5, 2, 8)), dtype)

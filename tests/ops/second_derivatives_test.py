@@ -210,7 +210,10 @@ def test_hessians():
 
 @pytest.mark.parametrize(
     "normalization, dtype",
-    [("batch", "float32"), ("layer", "mixed_bfloat16")],
+    [
+        ("batch", "float32"),
+        pytest.param("layer", "mixed_bfloat16", marks=pytest.mark.slow),
+    ],
 )
 @both
 def test_gradient_penalty_of_a_layer(implementation, normalization, dtype):

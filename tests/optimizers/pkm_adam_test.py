@@ -8,7 +8,6 @@ import pytest
 import tensorflow as tf
 
 from keras_pkm.optimizers import LinearWarmup
-from keras_pkm.optimizers import LossScaleOptimizer
 from keras_pkm.optimizers import PKMAdam
 from tests.contracts import fresh_rng
 from tests.optimizers.row_sparse import slices
@@ -142,43 +141,6 @@ def test_clips_after_repeated_rows_are_summed(clip):
     unclipped = [table(np.ones((6, 3))), keras.Variable(np.ones((2, 2)))]
     PKMAdam(0.1, 0.1, epsilon=1.0).apply([gradient, kernel_gradient], unclipped)
     assert not np.allclose(unclipped[0], results[0][0], rtol=1e-4)
-
-
-@pytest.mark.parametrize("where", ["table", "kernel"])
-@pytest.mark.parametrize("compiled", [False, True])
-def test_a_bad_step_is_skipped_and_training_goes_on(where, compiled):
-    variables = [table(np.ones((4, 2))), keras.Variable(np.ones(3), name="k")]
-    optimizer = PKMAdam(0.1, 0.1, weight_decay=0.1, global_clipnorm=1.0)
-    optimizer.build(variables)
-    apply = tf.function(optimizer.apply) if compiled else optimizer.apply
-    good = [slices([1, 2], [[1, 1], [1, 1]], (4, 2)), tf.ones(3)]
-    apply(good)
-    watched = [*variables, *optimizer.variables]
-    for number, bad in enumerate((np.nan, np.inf, -np.inf), start=2):
-        before = [np.array(v) for v in watched]
-        worse = {
-            "table": [slices([0, 1], [[1, 1], [1, bad]], (4, 2)), good[1]],
-            "kernel": [good[0], tf.constant([1, bad, 1])],
-        }
-        apply(worse[where])
-        for old, variable in zip(before, watched):
-            np.testing.assert_array_equal(old, variable)
-        apply(good)
-        assert optimizer.iterations == number
-        assert not np.array_equal(before[0], variables[0])
-
-
-def test_loss_scale_falls_on_bad_gradients():
-    values = table(np.ones((4, 2)))
-    optimizer = LossScaleOptimizer(PKMAdam(0.1, 0.1), initial_scale=8.0)
-    optimizer.build([values])
-    optimizer.apply([slices([1], [[8, 8]], (4, 2))])
-    assert optimizer.dynamic_scale == 8.0
-    moved = np.array(values)
-    assert np.argwhere((moved != 1).any(-1)).tolist() == [[1]]
-    optimizer.apply([slices([1], [[8, np.inf]], (4, 2))])
-    assert optimizer.dynamic_scale == 4.0
-    np.testing.assert_array_equal(moved, values)
 
 
 @keras.saving.register_keras_serializable("tests")

@@ -138,7 +138,7 @@ def watch_graphs(model):
 @pytest.mark.parametrize(
     "precision, devices, wrap",
     [
-        ("mixed_bfloat16", 1, None),
+        slow("mixed_bfloat16", 1, None),
         slow("mixed_float16", 2, LossScaleOptimizer),
     ],
 )

@@ -13,6 +13,7 @@ from tests.any_backbone.tiny_families import inputs_of
 from tests.any_backbone.tiny_families import make_plain
 from tests.any_backbone.tiny_families import outputs_of
 from tests.contracts import to_numpy
+from tests.slow_tier import slow_on_tensorflow
 
 BATCH_NORM = {**MEMORY, "query_normalization": "batch"}
 
@@ -44,6 +45,7 @@ def queries_of(model, inputs):
     return found
 
 
+@slow_on_tensorflow
 def test_statistics_are_those_of_all_tokens():
     model, plain = make_model(), make_plain("GPT2")
     inputs = inputs_of(model.backbone)

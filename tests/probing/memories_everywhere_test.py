@@ -15,6 +15,7 @@ from tests.contracts import fixed_rng
 from tests.models.tiny import MEMORY
 from tests.models.tiny import features
 from tests.models.tiny import tiny_backbone
+from tests.slow_tier import slow_on_tensorflow
 
 
 @keras.saving.register_keras_serializable("tests")
@@ -49,6 +50,7 @@ def test_all_are_numbered_and_measured():
     assert all(figures["top1_reads"] > 0 for figures in usage.values())
 
 
+@slow_on_tensorflow
 def test_all_are_frozen_and_taught():
     model, inputs = make_tagger()
     freeze_memory(model, ("values",))

@@ -145,6 +145,7 @@ def test_several_inputs():
             reads(model, data)
 
 
+@pytest.mark.slow
 def test_models_of_all_kinds():
     """A `Sequential`, a functional model of a dict, a subclass."""
     x, y, _ = arrays()
@@ -349,6 +350,7 @@ def test_texts(task, form):
     assert usage[1] == pytest.approx(expected[1])
 
 
+@pytest.mark.slow
 def test_texts_of_a_background(task):
     importance = SlotImportance.of_background(task, TEXTS, batch_size=16)
     assert importance.num_batches == 3
@@ -369,6 +371,7 @@ def test_texts_alone_for_language_models(make):
         assert reads(task, data) == 2 * tokens_of(x)
 
 
+@pytest.mark.slow
 def test_pairs_of_texts(task):
     pairs = (TEXTS, TEXTS[::-1])
     expected = 2 * tokens_of(task.preprocessor(pairs, y=None))
@@ -385,6 +388,7 @@ def test_pairs_of_texts(task):
             reads(task, data)
 
 
+@pytest.mark.slow
 def test_texts_as_dicts():
     """Question answering."""
     preprocessor = keras_pkm.models.BertQuestionAnswererPreprocessor(
@@ -400,6 +404,7 @@ def test_texts_as_dicts():
         assert reads(task, data) == expected
 
 
+@pytest.mark.slow
 def test_features_are_taken_as_they_are():
     """With a preprocessor or without, and those of the backbone alone."""
     x, y, weights = masked_batch(fresh_rng())

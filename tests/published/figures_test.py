@@ -3,7 +3,6 @@
 import json
 import re
 import subprocess
-import sys
 
 import pytest
 
@@ -221,10 +220,3 @@ def test_what_is_missing_or_fails_is_named(repository, monkeypatch, capsys):
     (repository / "page.md").write_text("no markers\n")
     with pytest.raises(ValueError, match="it has them 0 times"):
         figures.put("models", "page.md", "text")
-
-
-def test_the_command_line(monkeypatch, capsys):
-    monkeypatch.setattr(sys, "argv", ["figures.py", "--help"])
-    with pytest.raises(SystemExit):
-        figures.tyro.cli(figures.main)
-    assert "--measure" in capsys.readouterr().out

@@ -111,6 +111,7 @@ def test_rows_that_are_alike_are_stored_once(tmp_path):
         read_patch(tmp_path / "broken")
 
 
+@pytest.mark.slow
 def test_it_is_shown_without_its_arrays():
     patch = teach(make_model())
     numbers = ", ".join(map(str, patch.memories))
@@ -119,6 +120,7 @@ def test_it_is_shown_without_its_arrays():
     )
 
 
+@pytest.mark.slow
 def test_twice_is_refused():
     model = make_model()
     patch = teach(model)
@@ -133,6 +135,7 @@ def test_twice_is_refused():
     assert md5(model) == state
 
 
+@pytest.mark.slow
 def test_patches_that_share_rows_are_reverted_in_reverse_order():
     model = make_model()
     states = [md5(model)]
@@ -149,6 +152,7 @@ def test_patches_that_share_rows_are_reverted_in_reverse_order():
     assert md5(model) == states[0]
 
 
+@pytest.mark.slow
 def test_nothing_is_written_if_one_memory_has_other_rows():
     model = make_model()
     patch = teach(model)
@@ -265,6 +269,7 @@ def test_all_replicas_get_the_rows(
             )
 
 
+@pytest.mark.slow
 def test_nothing_is_written_if_one_replica_has_other_rows(mirrored):
     patch = teach(make_model())
     with mirrored.scope():

@@ -99,6 +99,7 @@ def test_chosen_slots_are_the_most_important_of_each_batch():
             assert set(moved) == set(changed)
 
 
+@pytest.mark.slow
 def test_batches_are_gone_through_again_until_enough():
     model = make_model()
     seen = []
@@ -123,6 +124,7 @@ def test_batches_are_gone_through_again_until_enough():
     assert teacher.teach(batches(), steps=3) == 3
 
 
+@pytest.mark.slow
 def test_weights_of_examples_count():
     x, y = make_batch()
     weights = np.zeros(y.shape, "float32")
@@ -146,6 +148,7 @@ def test_the_compiled_loss_is_the_default():
         np.testing.assert_allclose(table, tables(other)[number], atol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_loss_that_was_compiled_since_is_the_default():
     model = make_model()
     model.compile(loss=make_loss())
@@ -253,9 +256,14 @@ def bad(*batches):
     ("data", "message"),
     [
         (lambda: iter([make_batch(1)] * 2), "steps=5, and 2 batches. Pass a l"),
-        (lambda: iter([make_batch(1), make_batch(1)[:1]]), "without labels"),
-        (lambda: [make_batch(1), "text"], "`batches` must be arrays"),
-        (lambda: bad(make_batch(1)), "the source is broken"),
+        *(
+            pytest.param(*each, marks=pytest.mark.slow)
+            for each in (
+                (lambda: iter([make_batch(1), make_batch(1)[:1]]), "without l"),
+                (lambda: [make_batch(1), "text"], "`batches` must be arrays"),
+                (lambda: bad(make_batch(1)), "the source is broken"),
+            )
+        ),
     ],
 )
 def test_what_was_taught_before_an_error_can_be_reverted(data, message):
@@ -276,6 +284,7 @@ def test_a_memory_that_was_just_added_learns():
     assert teacher.make_patch().num_rows > 0
 
 
+@pytest.mark.slow
 def test_a_batch_without_a_gradient_is_no_error_among_others():
     x, y = make_batch()
     none = (x, y, np.zeros(y.shape, "float32"))
@@ -292,6 +301,7 @@ def test_a_batch_without_a_gradient_is_no_error_among_others():
     assert md5(model) != before
 
 
+@pytest.mark.slow
 def test_a_whole_pass_without_a_gradient_is_enough():
     x, y = make_batch()
     calls = []

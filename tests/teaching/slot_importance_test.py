@@ -6,6 +6,7 @@ import pytest
 
 import keras_pkm
 from keras_pkm.teaching import SlotImportance
+from tests.slow_tier import slow_on_tensorflow
 from tests.teaching.models import SLOTS
 from tests.teaching.models import make_batch
 from tests.teaching.models import make_model
@@ -34,6 +35,7 @@ def test_nothing_read_has_no_importance():
     assert importance.score({1: np.zeros(2, "int64")})[1].tolist() == [0, 0]
 
 
+@slow_on_tensorflow
 def test_a_background_is_counted_by_batches():
     model = make_model()
     batches = [make_batch(seed)[0] for seed in range(5)]

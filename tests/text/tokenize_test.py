@@ -4,6 +4,7 @@ import re
 import unicodedata
 
 import keras_hub
+import numpy as np
 import pytest
 import tensorflow as tf
 from hypothesis import example
@@ -183,6 +184,17 @@ def test_other_tokenizers():
         ),
     ):
         assert re.match(f".*{message}", why_not_in_graphs(tokenizer))
+
+
+def test_rows_of_texts_and_what_is_no_text():
+    tokenizer = EXACT[0]
+    rows = [["good film", "fox"], ["a"], []]
+    expected = [tokenizer(row) if row else [] for row in rows]
+    for inputs in (rows, tf.ragged.constant(rows), tuple(map(np.array, rows))):
+        assert list(map(list, tokenizer(inputs))) == expected
+    for wrong in ([None, "fox"], [float("nan")], 3):
+        with pytest.raises(ValueError, match="`inputs` must be strings"):
+            tokenizer(wrong)
 
 
 @pytest.mark.parametrize(

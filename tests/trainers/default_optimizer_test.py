@@ -56,6 +56,7 @@ def test_rows_that_no_token_read_stay(caplog):
     assert not warnings_in(caplog)
 
 
+@pytest.mark.slow
 def test_frozen_values_and_plain_models():
     task = new_task()
     freeze_memory(task.backbone)

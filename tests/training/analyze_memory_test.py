@@ -13,8 +13,6 @@ from export import saved_model
 from tests.browser import look_at_page
 from training import analyze_memory
 from training import evaluate_mlm
-from training.batches.masked_lm import held_out_batches
-from training.batches.masking import Masking
 from training.corpora.corpus import open_corpus
 from training.corpora.packed_text import tokenize_and_pack
 from training.loading.pretrained_model import load_pretrained
@@ -70,10 +68,9 @@ def reads(work):
         work / "packed",
         progress_label=None,
     )[:37]
-    masking = Masking.from_tokenizer(model.tokenizer, length, 0.15)
+    objective = model.family.make_objective(model.tokenizer, length, 0.15)
     return raw_reads(
-        model,
-        held_out_batches(packed, batch_size=8, seed=3, masking=masking),
+        model, objective.held_out_batches(packed, batch_size=8, seed=3)
     )
 
 
@@ -281,6 +278,8 @@ def test_page_in_a_browser(report, work, tmp_path, width):
         ("--runs {work}", "--runs must be directories of pretraining runs"),
         ("--model {work}/run/plain", "--model must have a memory"),
         ("--sequence-length 99", "at most the model's 16, received 99"),
+        ("--fine-tuned {work}/run", "--fine-tuned would do nothing"),
+        ("--preprocessor {work}", "--preprocessor would do nothing"),
     ],
 )
 def test_mistakes(work, tmp_path, capsys, flags, message):

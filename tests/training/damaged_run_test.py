@@ -107,7 +107,12 @@ def call(run, tiny_run, tmp_path, capsys):
 @pytest.mark.parametrize("damage", [cut, flip, empty, other_type])
 @pytest.mark.parametrize(
     "command, name",
-    [(command, name) for command, names in READ.items() for name in names],
+    [
+        # Found last, when the model has been read.
+        pytest.param(command, name, marks=[pytest.mark.slow] * ("npz" in name))
+        for command, names in READ.items()
+        for name in names
+    ],
 )
 def test_a_damaged_file_is_named(command, name, damage, run, call, tmp_path):
     damage(run / name)
@@ -127,7 +132,11 @@ def test_a_damaged_file_is_named(command, name, damage, run, call, tmp_path):
         ("evaluate_mlm", "best/model.weights.h5"),
         ("evaluate_mlm", "best/tokenizer.json"),
         ("analyze_memory", "logs/resm.csv"),
-        ("analyze_memory", "logs/resm-slots/step-6.npz"),
+        pytest.param(
+            "analyze_memory",
+            "logs/resm-slots/step-6.npz",
+            marks=pytest.mark.slow,
+        ),
         ("saved_model", "results.json"),
         ("saved_model", "best/tokenizer.json"),
         ("pretrain", "data/train.int32"),
@@ -153,6 +162,7 @@ def test_a_table_of_figures_that_is_no_text(sealed, run, call):
     assert code == 2 and str(run) in error and "results.md" in error
 
 
+@pytest.mark.slow
 def test_a_missing_measurement_is_named(run, call):
     """What is counted over all of them would be another figure."""
     (run / "logs" / "resm-slots" / "step-6.npz").unlink()

@@ -46,6 +46,7 @@ def run(model, text, tmp_path, flags=""):
     return json.loads(output.read_text())
 
 
+@pytest.mark.slow
 def test_figures(run_directory, text, tmp_path, capsys):
     results = run(run_directory, text, tmp_path)
     assert results == run(run_directory, text, tmp_path)
@@ -131,6 +132,7 @@ def test_models_without_the_head(run_directory, text, tmp_path, capsys):
         ("--limit 0", "--limit must be at least 1, received 0"),
         ("--mask-rate 1", "below 1, received 1.0"),
         ("--batch-size 0", "--batch-size must be at least 1"),
+        ("--pseudo --seed 3", "--seed would do nothing"),
     ],
 )
 def test_mistakes(run_directory, text, capsys, flags, message):

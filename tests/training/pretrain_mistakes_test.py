@@ -63,6 +63,14 @@ def refused(tmp_path, capsys):
             ["--mask-rate would do nothing: a causal model has no masks"],
         ),
         ("--validation x.txt --held-out 0.2", ["--held-out would do nothing"]),
+        (
+            "--plain-steps 0 --fresh-feed-forward",
+            ["--fresh-feed-forward would do nothing", "--plain-steps"],
+        ),
+        (
+            "--memory-block ffn --fresh-feed-forward",
+            ["--fresh-feed-forward would do nothing"],
+        ),
     ],
 )
 def test_refuses_the_impossible(args, words, refused):
@@ -150,15 +158,6 @@ def test_refuses_a_corpus_without_a_held_out_part(tmp_path, refused):
     text.write_text("One document only.")
     line = refused("--text", str(text))
     assert "held out" in line and "--validation" in line
-
-
-def test_help_names_the_sections(capsys):
-    with pytest.raises(SystemExit) as error:
-        main(["--help"])
-    assert error.value.code == 0
-    printed = capsys.readouterr().out
-    for words in ("--memory-block", "section 3.2", "section 4.1", "+Init"):
-        assert words in printed
 
 
 def test_recipes_are_possible():

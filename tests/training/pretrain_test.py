@@ -11,8 +11,6 @@ from keras_pkm import models
 from keras_pkm.teaching import SlotImportance
 from tests.training.tiny_run import SHORT
 from training import evaluate_mlm
-from training.batches.masked_lm import training_batches
-from training.batches.masking import Masking
 from training.corpora.packed_text import open_packed
 from training.loading.pretrained_model import load_masked_lm
 from training.loading.pretrained_model import load_tokenizer
@@ -73,13 +71,13 @@ def test_in_how_many_batches_each_slot_is_read(tiny_run):
     stored = SlotImportance.load(run.document_frequencies)
     assert stored.num_batches == recipe["steps"] == 6
     # The same, counted by the model as it was saved.
-    task, _, tokenizer = load_masked_lm(str(run.last))
+    task, family, tokenizer = load_masked_lm(str(run.last))
     length = recipe["sequence_length"]
-    batches = training_batches(
+    objective = family.make_objective(tokenizer, length, recipe["mask_rate"])
+    batches = objective.training_batches(
         open_packed(run.packed_train, length, tokenizer.vocabulary_size()),
         batch_size=recipe["batch_size"],
         seed=recipe["seed"] + 1,
-        masking=Masking.from_tokenizer(tokenizer, length, recipe["mask_rate"]),
         num_steps=6,
     )
     counted = SlotImportance.of_background(task, batches)
@@ -92,6 +90,7 @@ def test_in_how_many_batches_each_slot_is_read(tiny_run):
     assert counted.sum() > 0
 
 
+@pytest.mark.slow
 def test_the_run_directory_is_enough(tiny_run):
     run = tiny_run.files
     recipe = run.read_recipe()

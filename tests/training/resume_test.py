@@ -147,9 +147,9 @@ def rows_of(path, key):
 @pytest.mark.slow
 def test_bad_batches(tmp_path, capsys, monkeypatch):
     """Steps 5 to 8 of the stage have a loss that is not finite."""
-    from training.batches import masked_lm
+    from training.batches.objectives import Objective
 
-    batches = masked_lm.training_batches
+    batches = Objective.training_batches
 
     def poisoned(*args, first_step, num_steps, **kwargs):
         import tensorflow as tf
@@ -165,7 +165,7 @@ def test_bad_batches(tmp_path, capsys, monkeypatch):
 
         return good.enumerate(first_step).map(poison)
 
-    monkeypatch.setattr(masked_lm, "training_batches", poisoned)
+    monkeypatch.setattr(Objective, "training_batches", poisoned)
     corpus = tmp_path / "corpus.txt"
     write_corpus(corpus)
     run_dir = tmp_path / "run"

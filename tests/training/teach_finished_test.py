@@ -127,6 +127,13 @@ def test_facts_are_generated_and_taken_back(model, files, capsys):
         ("a\tb\tc\n", "b\n", "", "phrasings.tsv, line 1: a line must have two"),
         ("a\tb\tc\n", "B\t{subject} a\n", "", "'B' for 'b'"),
         ("a\tb\tc\n", "\nb\tof it\n", "", "phrasings.tsv, line 2: a phrasing"),
+        ("a\tb\tc\n", "d\t{subject} d", "", "such as 'b', received those of"),
+        (
+            "a\tb\tc\n",
+            'b\t"{subject} is',
+            "",
+            "a cell that begins with a quote",
+        ),
         ("a\tb\tc\n", "", "--keep x.txt", "--keep would do nothing"),
         ("a\tb\tc\n", "", "--asked x.tsv", "--asked needs --measure"),
         ("a\tb\tc\n", "", "--measure --asked x.tsv", "x.tsv"),

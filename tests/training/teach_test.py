@@ -2,9 +2,11 @@
 
 import json
 import re
+import shutil
 
 import keras
 import keras_hub
+import numpy as np
 import pytest
 
 from keras_pkm.files.presets import save_preset
@@ -177,6 +179,24 @@ def test_a_text_with_its_important_slots(run, tmp_path, capsys):
 
 
 @pytest.mark.slow
+def test_counts_and_patches_end_where_other_weights_change(
+    taught, run, facts, tmp_path
+):
+    """Of other queries, other slots are read, and no patch can be undone."""
+    assert patches_of(taught)
+    importance = SlotImportance(99, {1: np.arange(64), 3: np.arange(64)})
+    sources = [shutil.copytree(taught, tmp_path / name) for name in "ab"]
+    for source, method in zip(sources, ("values", "ffn")):
+        importance.save(source / "document_frequencies.npz")
+        out = tmp_path / method
+        flags = f"--model {source} --facts {facts} --method {method}"
+        assert main([*flags.split(), "--steps", "1", "--out", str(out)]) == 0
+        is_same = method == "values"
+        assert (out / "document_frequencies.npz").exists() == is_same
+        assert len(patches_of(out)) == (2 if is_same else 0)
+
+
+@pytest.mark.slow
 def test_a_memory_too_small_to_choose_from(
     run, facts, tmp_path, capsys, caplog
 ):
@@ -230,6 +250,10 @@ def test_all_weights_leave_no_patch(run, facts, tmp_path, capsys):
         ("--text none.txt", "none.txt"),
         ("--apply none.safetensors", "--apply: .*none.safetensors"),
         ("--apply p --steps 3", "--steps would do nothing: .*taught nothing"),
+        ("--facts {facts} --method all --rule sgd", "--rule would do nothing"),
+        ("--facts {facts} --method all --slots 9", "--slots would do nothing"),
+        ("--facts {facts} --fall 0.9", "--fall would do nothing"),
+        ("--text t.txt --template x", "--template would do nothing"),
     ],
 )
 def test_mistakes(flags, message, run, facts, tmp_path, capsys):

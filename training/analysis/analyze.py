@@ -6,13 +6,13 @@ from typing import Literal
 
 from tqdm import tqdm
 
-from training.analysis.read_model import is_served
 from training.analysis.read_model import load_with_memory
 from training.analysis.read_model import masked_batches
 from training.analysis.read_model import read_classes
 from training.analysis.read_model import read_served_model
 from training.analysis.read_model import read_trained_model
 from training.analysis.recipe import AnalysisRecipe
+from training.analysis.recipe import is_served
 from training.corpora.corpus import Corpus
 from training.corpora.corpus import open_corpus
 from training.loading.pretrained_model import load_masked_lm

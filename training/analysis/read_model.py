@@ -33,11 +33,6 @@ from training.tasks.glue import load_glue
 _KEPT_TOKENS = 500_000
 
 
-def is_served(model: str) -> bool:
-    """Whether `--model` names an exported model."""
-    return (pathlib.Path(model) / "saved_model.pb").exists()
-
-
 def load_with_memory(name: str, flag: str) -> PretrainedModel:
     """Loads a model that must have a memory."""
     model = load_pretrained(name, None)

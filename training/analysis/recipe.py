@@ -9,6 +9,7 @@ from typing import Literal
 from training.commands.fields import Count
 from training.commands.fields import Seed
 from training.commands.fields import check_fields
+from training.commands.fields import check_unused
 from training.commands.recipe_groups import TextOfModel
 from training.commands.recipe_groups import recipe
 from training.runs.outputs import check_output_directory
@@ -62,4 +63,19 @@ class AnalysisRecipe(TextOfModel):
     def check(self) -> None:
         """Checks the numbers, and that the report can be written."""
         check_fields(self)
+        if self.task is None:
+            reason = "classes are compared with --task alone"
+            check_unused(self, ("glue", "fine_tuned"), reason)
+        if is_served(self.model):
+            of_masks = ("seed", "mask_rate", "sequence_length")
+            reason = f"'{self.model}' is exported, and reads lines as they are"
+            check_unused(self, of_masks, reason)
+        else:
+            reason = f"'{self.model}' is not exported, and has its own"
+            check_unused(self, ("preprocessor",), reason)
         check_output_directory(self.out, "--out")
+
+
+def is_served(model: str) -> bool:
+    """Whether `--model` names an exported model."""
+    return (pathlib.Path(model) / "saved_model.pb").exists()

@@ -1,42 +1,55 @@
 """Training objectives: masked tokens, or the next token."""
 
+import abc
 import dataclasses
-from typing import Protocol
+from typing import Any
 
 import keras_hub
 import numpy as np
 import tensorflow as tf
 
-from training.batches import causal_lm
-from training.batches import masked_lm
 from training.batches.masking import Masking
-from training.batches.model_inputs import keep_inputs
+from training.batches.masking import mask_tokens
+from training.batches.packed_rows import ordered_batches
+from training.batches.packed_rows import shuffled_batches
+from training.batches.row_order import seeds
 from training.corpora.row_layouts import RowLayout
 from training.corpora.row_layouts import sentence_rows
 from training.corpora.row_layouts import stream_rows
 
 
-class Objective(Protocol):
-    """Cuts text into rows, and makes batches of them.
+@dataclasses.dataclass(frozen=True)
+class Objective(abc.ABC):
+    """Cuts text into rows, and makes batches of them."""
 
-    Attributes:
-        tokenizer: The tokenizer of the text.
-        sequence_length: Number of tokens of a row.
-        layout: The function that cuts text into rows.
-        special_token_ids: Ids that are never predicted.
-    """
-
-    @property
-    def tokenizer(self) -> keras_hub.tokenizers.Tokenizer: ...
+    # The tokenizer of the text.
+    tokenizer: keras_hub.tokenizers.Tokenizer
+    # Number of tokens of a row.
+    sequence_length: int
 
     @property
-    def sequence_length(self) -> int: ...
+    @abc.abstractmethod
+    def layout(self) -> RowLayout:
+        """The function that cuts text into rows."""
 
     @property
-    def layout(self) -> RowLayout: ...
+    @abc.abstractmethod
+    def special_token_ids(self) -> tuple[int, ...]:
+        """Ids that are never predicted."""
 
     @property
-    def special_token_ids(self) -> tuple[int, ...]: ...
+    @abc.abstractmethod
+    def filler_id(self) -> int:
+        """The id of rows that fill up a batch, whose weights are 0."""
+
+    @abc.abstractmethod
+    def make_batch(self, token_ids: tf.Tensor, row_seeds: tf.Tensor) -> Any:
+        """Returns features, labels and weights of packed rows.
+
+        Args:
+            token_ids: int32 of shape `(batch_size, sequence_length)`.
+            row_seeds: A seed of each row.
+        """
 
     def training_batches(
         self,
@@ -47,28 +60,57 @@ class Objective(Protocol):
         first_step: int = 0,
         num_steps: int | None = None,
     ) -> tf.data.Dataset:
-        """Returns shuffled batches, `num_steps` of them or endless."""
+        """Returns shuffled batches, `num_steps` of them or endless.
+
+        The row at each position of the stream, and its seed, depend only on
+        `seed` and the position. So a run that resumes at `first_step` gets
+        exactly the batches of an uninterrupted one, and starts without delay.
+        The last batch of an epoch is filled from the next epoch.
+        """
+        return shuffled_batches(
+            rows,
+            lambda ids, places: self.make_batch(ids, seeds(seed, places)),
+            batch_size=batch_size,
+            seed=seed,
+            first_step=first_step,
+            num_steps=num_steps,
+        )
 
     def held_out_batches(
         self, rows: np.ndarray, *, batch_size: int, seed: int
     ) -> tf.data.Dataset:
-        """Returns each row once; the same seed gives the same batches."""
+        """Returns each row once, in order; the same seed gives the same.
+
+        The last batch is filled up with rows whose weights are 0. So nothing is
+        dropped or counted twice, and all batches have the same shape, which the
+        replicas of a `tf.distribute` strategy can share.
+        """
+        return ordered_batches(
+            rows,
+            lambda ids, places: self.make_batch(ids, seeds(seed, places)),
+            batch_size=batch_size,
+            filler_id=self.filler_id,
+        )
 
     def predictable(self, rows: np.ndarray) -> np.ndarray:
         """Returns the part of the rows that may be predicted."""
+        return rows
 
     def count_bytes(self, rows: np.ndarray) -> int | None:
         """Returns the UTF-8 bytes of the rows, if all tokens are predicted."""
+        return None
 
 
 @dataclasses.dataclass(frozen=True)
-class MaskedTokens:
-    """Masked tokens are predicted from all other tokens, as by BERT."""
+class MaskedTokens(Objective):
+    """Masked tokens are predicted from all other tokens, as by BERT.
 
-    # The tokenizer of the text.
-    tokenizer: keras_hub.tokenizers.Tokenizer
-    # Number of tokens of a row.
-    sequence_length: int
+    A batch has the inputs of the backbone, of shape `(batch_size,
+    sequence_length)`, and `"mask_positions"` of shape `(batch_size,
+    mask_selection_length)`, all int32; and the ids before masking and their
+    weights, of the latter shape. Weight 0 marks unused entries.
+    """
+
     # The settings of the masks.
     masking: Masking
     # The features that the model's backbone takes.
@@ -82,48 +124,33 @@ class MaskedTokens:
     def special_token_ids(self) -> tuple[int, ...]:
         return self.masking.special_token_ids
 
-    def training_batches(
-        self,
-        rows: np.ndarray,
-        *,
-        batch_size: int,
-        seed: int,
-        first_step: int = 0,
-        num_steps: int | None = None,
-    ) -> tf.data.Dataset:
-        batches = masked_lm.training_batches(
-            rows,
-            batch_size=batch_size,
-            seed=seed,
-            masking=self.masking,
-            first_step=first_step,
-            num_steps=num_steps,
+    @property
+    def filler_id(self) -> int:
+        return self.masking.pad_token_id
+
+    def make_batch(
+        self, token_ids: tf.Tensor, row_seeds: tf.Tensor
+    ) -> tuple[dict[str, tf.Tensor], tf.Tensor, tf.Tensor]:
+        masked_ids, positions, label_ids, weights = mask_tokens(
+            token_ids, row_seeds, self.masking
         )
-        return keep_inputs((*self.input_names, "mask_positions"), batches)
-
-    def held_out_batches(
-        self, rows: np.ndarray, *, batch_size: int, seed: int
-    ) -> tf.data.Dataset:
-        batches = masked_lm.held_out_batches(
-            rows, batch_size=batch_size, seed=seed, masking=self.masking
-        )
-        return keep_inputs((*self.input_names, "mask_positions"), batches)
-
-    def predictable(self, rows: np.ndarray) -> np.ndarray:
-        return rows
-
-    def count_bytes(self, rows: np.ndarray) -> None:
-        return None
+        is_token = token_ids != self.masking.pad_token_id
+        features = {
+            "token_ids": masked_ids,
+            "segment_ids": tf.zeros_like(token_ids),
+            "padding_mask": tf.cast(is_token, tf.int32),
+            "mask_positions": positions,
+        }
+        names = (*self.input_names, "mask_positions")
+        return {name: features[name] for name in names}, label_ids, weights
 
 
 @dataclasses.dataclass(frozen=True)
-class NextTokens:
+class NextTokens(Objective):
     """Each token is predicted from the tokens before it, as by GPT-2."""
 
-    # The byte-pair tokenizer of the text.
+    # The tokenizer has byte pairs.
     tokenizer: keras_hub.tokenizers.BytePairTokenizer
-    # Number of tokens of a row.
-    sequence_length: int
 
     @property
     def layout(self) -> RowLayout:
@@ -134,31 +161,14 @@ class NextTokens:
         # The end of a document is predicted, too.
         return ()
 
-    def training_batches(
-        self,
-        rows: np.ndarray,
-        *,
-        batch_size: int,
-        seed: int,
-        first_step: int = 0,
-        num_steps: int | None = None,
-    ) -> tf.data.Dataset:
-        return causal_lm.training_batches(
-            rows,
-            batch_size=batch_size,
-            seed=seed,
-            end_id=self.tokenizer.end_token_id,
-            first_step=first_step,
-            num_steps=num_steps,
-        )
+    @property
+    def filler_id(self) -> int:
+        return self.tokenizer.end_token_id
 
-    def held_out_batches(
-        self, rows: np.ndarray, *, batch_size: int, seed: int
-    ) -> tf.data.Dataset:
-        # They do not depend on the seed.
-        return causal_lm.held_out_batches(
-            rows, batch_size=batch_size, end_id=self.tokenizer.end_token_id
-        )
+    def make_batch(
+        self, token_ids: tf.Tensor, row_seeds: tf.Tensor
+    ) -> tuple[dict[str, tf.Tensor], tf.Tensor, tf.Tensor]:
+        return next_tokens(token_ids, self.tokenizer.end_token_id)
 
     def predictable(self, rows: np.ndarray) -> np.ndarray:
         # A row begins with the start token.
@@ -171,3 +181,22 @@ class NextTokens:
             sizes[number] = len(token)
         sizes[self.tokenizer.special_token_ids] = 0
         return int(sizes[self.predictable(rows)].sum())
+
+
+def next_tokens(
+    token_ids: tf.Tensor, end_id: int
+) -> tuple[dict[str, tf.Tensor], tf.Tensor, tf.Tensor]:
+    """Returns features, labels and weights of rows of running text.
+
+    All have the shape of the rows: the features `"token_ids"` and
+    `"padding_mask"`, int32; the token after each, and its weight, float32.
+    Weight 0 marks the last token, which has no next one, and padding.
+    """
+    is_end = tf.cast(token_ids == end_id, tf.int32)
+    to_the_last = tf.math.cumprod(is_end, axis=1, reverse=True)
+    follows_an_end = tf.pad(is_end[:, :-1], [[0, 0], [1, 0]], constant_values=1)
+    padding_mask = 1 - to_the_last * follows_an_end
+    features = {"token_ids": token_ids, "padding_mask": padding_mask}
+    labels = tf.pad(token_ids[:, 1:], [[0, 0], [0, 1]], constant_values=end_id)
+    weights = tf.pad(padding_mask[:, 1:], [[0, 0], [0, 1]])
+    return features, labels, tf.cast(weights, tf.float32)

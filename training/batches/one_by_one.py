@@ -36,6 +36,8 @@ def one_by_one(
         column = positions[places].astype("int32")
         labels = token_ids[np.arange(batch_size), column]
         token_ids[np.arange(batch_size), column] = masking.mask_token_id
+        # What fills the last batch is padding, which memories do not count.
+        token_ids[weights == 0] = masking.pad_token_id
         return token_ids, column[:, None], labels[:, None], weights[:, None]
 
     def batch(

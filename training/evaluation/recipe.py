@@ -9,6 +9,7 @@ from typing import Literal
 from training.commands.fields import Count
 from training.commands.fields import Seed
 from training.commands.fields import check_fields
+from training.commands.fields import check_unused
 from training.commands.recipe_groups import TextOfModel
 from training.commands.recipe_groups import recipe
 
@@ -47,5 +48,8 @@ class EvaluationRecipe(TextOfModel):
     out: pathlib.Path | None = None
 
     def check(self) -> None:
-        """Checks the numbers."""
+        """Checks the numbers, and that no flag would do nothing."""
         check_fields(self)
+        if self.pseudo:
+            reason = "--pseudo masks each token once"
+            check_unused(self, ("mask_rate", "seed"), reason)

@@ -32,7 +32,7 @@ def read_fact_file(path: pathlib.Path, flag: str = "--facts") -> list[Fact]:
                 f"{place}: a fact must have three columns, separated by tabs: "
                 f"subject, relation, value; {why_columns(line, len(_COLUMNS))}"
             )
-        cells = tuple(_read_cell(cell, place) for cell in columns)
+        cells = tuple(read_cell(cell, place) for cell in columns)
         if number == 1 and tuple(map(str.lower, cells)) == _COLUMNS:
             continue
         for name, cell in zip(_COLUMNS, cells):
@@ -76,7 +76,8 @@ def read_lines(path: pathlib.Path, flag: str) -> list[str]:
     return lines
 
 
-def _read_cell(cell: str, place: str) -> str:
+def read_cell(cell: str, place: str) -> str:
+    """Returns the content of a cell, which a spreadsheet may have quoted."""
     cell = cell.strip()
     if cell.startswith('"') and not is_quoted(cell):
         doubled = cell.replace('"', '""')

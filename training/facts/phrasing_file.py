@@ -3,6 +3,7 @@
 import pathlib
 
 from keras_pkm.teaching.fact_prompts import SUBJECT
+from training.facts.fact_file import read_cell
 from training.facts.fact_file import read_lines
 from training.runs.user_error import UserError
 
@@ -13,7 +14,8 @@ def read_phrasing_file(
     r"""Reads a file with a phrasing a line: relation, tab, phrasing.
 
     A phrasing contains `{subject}` and ends where the value begins. In it, \n
-    stands for the end of a line. Empty lines are skipped.
+    stands for the end of a line. Empty lines are skipped. Quotes around a cell
+    are a spreadsheet's, as in a file of facts.
     """
     phrasings: dict[str, list[str]] = {}
     for number, line in enumerate(read_lines(path, flag), 1):
@@ -21,7 +23,9 @@ def read_phrasing_file(
             continue
         place = f"{path}, line {number}"
         relation, tab, phrasing = line.partition("\t")
-        relation, phrasing = relation.strip(), phrasing.strip()
+        relation, phrasing = (
+            read_cell(cell, place) for cell in (relation, phrasing)
+        )
         if not (tab and relation and phrasing):
             raise UserError(
                 f"{place}: a line must have two columns, separated by a tab: "

@@ -179,13 +179,19 @@ def check_recipe(recipe: FinetuningRecipe, pretrained: PretrainedModel) -> None:
     if recipe.freeze and not pretrained.backbone.memory_outputs:
         raise UserError(
             f"--freeze {' '.join(recipe.freeze)} needs a model with memory, "
-            f"but '{recipe.model}' has none: leave the flag out, or add "
-            "memory with --memory-layers"
+            f"but '{recipe.model}' has none: leave the flag out"
         )
 
 
 def check_flags(recipe: FinetuningRecipe) -> None:
     """Checks that a new run has no flags that do nothing."""
+    added = recipe.added_memory()
+    if added and added["memory_block"] == "resm" and "values" in recipe.freeze:
+        raise UserError(
+            "--freeze must not name values with --memory-layers: the values of "
+            "a memory that is added beside a network are zero, and would stay "
+            "so. Leave one of them out"
+        )
     of_squad = ("squad", "stride", "answer_length")
     unused = ("glue",) if recipe.is_squad else of_squad
     check_unused(recipe, unused, f"--task {recipe.task} has no use for it")

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import keras
+import numpy as np
 
 
 class EpochLog(keras.callbacks.Callback):
@@ -56,7 +57,6 @@ class PerplexityLog(keras.callbacks.Callback):
         self.path = path
         self.every = every
         self.count = count
-        self._rows: list[tuple[int, float]] = []
         self._begin()
 
     def _begin(self) -> None:
@@ -73,17 +73,15 @@ class PerplexityLog(keras.callbacks.Callback):
             return
         total = math.log(logs["perplexity"]) * self._batches
         mean = (total - self._sum) / (self._batches - self._done)
-        self._rows.append((step, math.exp(mean)))
         self._done, self._sum = self._batches, total
-
-    def on_epoch_end(self, epoch: int, logs: dict | None = None) -> None:
+        # At once, since a run may be stopped within an epoch.
         is_new = not self.path.exists()
         with open(self.path, "a", newline="", encoding="utf-8") as file:
             writer = csv.writer(file)
             if is_new:
                 writer.writerow(["step", "perplexity"])
-            writer.writerows(self._rows)
-        self._rows.clear()
+            with np.errstate(over="ignore"):
+                writer.writerow((step, np.exp(mean)))
 
 
 _FIGURE = re.compile(r"memory_\d+_(\w+)")

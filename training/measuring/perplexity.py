@@ -36,7 +36,8 @@ class Evaluation:
     @property
     def perplexity(self) -> float:
         """The exponential of the mean of -ln p over all predicted tokens."""
-        return math.exp(self.nll.sum() / self.tokens.sum())
+        with np.errstate(over="ignore"):
+            return float(np.exp(self.nll.sum() / self.tokens.sum()))
 
     @property
     def bits_per_byte(self) -> float | None:

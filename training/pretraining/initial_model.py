@@ -69,8 +69,18 @@ def recipe_of_initial_model(
                 f"received {type(first).__name__}: train others by their own "
                 "script"
             )
+        if backbone.share_table:
+            raise UserError(
+                "--init-from must have memories with a table each, received "
+                "memories that share one: train it by its own script"
+            )
         memory = first.get_config()
         _check_memory(memory)
+        if recipe.fresh_feed_forward:
+            raise UserError(
+                "--fresh-feed-forward draws networks beside a new memory, but "
+                f"'{recipe.init_from}' has its memory already: leave it out"
+            )
         is_causal = initial.family.objective == "causal"
         if is_causal and memory["query_normalization"] == "batch":
             raise UserError(
@@ -97,7 +107,7 @@ def recipe_of_initial_model(
 def _check_memory(config: dict) -> None:
     """Checks that a memory has no settings that the flags cannot name."""
     plain = ProductKeyMemory(num_sub_keys=1, top_k=1).get_config()
-    for name in ("gate", "key_dropout", "head_dropout"):
+    for name in ("query_hidden_dims", "gate", "key_dropout", "head_dropout"):
         if config[name] != plain[name]:
             raise UserError(
                 f"--init-from must have memories with {name} {plain[name]}, "

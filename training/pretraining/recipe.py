@@ -286,6 +286,16 @@ def check_flags(recipe: PretrainingRecipe) -> None:
                 "query_normalization",
                 f"layer or none with --backbone {recipe.backbone}",
             )
+    adds_memory = recipe.memory_block == "resm" and (
+        recipe.plain_steps or recipe.init_from
+    )
+    if not adds_memory or recipe.objective == "causal":
+        reason = (
+            "no memory is added beside trained feed-forward networks, as "
+            "--plain-steps or --init-from do with --memory-block resm in an "
+            "encoder"
+        )
+        check_unused(recipe, ("fresh_feed_forward",), reason, default)
     if recipe.validation is not None:
         reason = "--validation is held out"
         check_unused(recipe, ("held_out",), reason, default)

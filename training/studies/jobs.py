@@ -63,6 +63,8 @@ def run_jobs(jobs: list[Job], logs: pathlib.Path, at_once: int) -> None:
                     tqdm.write(f"[{number}/{len(jobs)}] {job.title}")
                     shares = 1 if job.alone else at_once
                     running[job] = _start(job, _log(logs, job), shares)
+                if not running:
+                    raise _stuck(jobs)
                 time.sleep(_SECONDS)
                 for job, process in list(running.items()):
                     if process.poll() is None:
@@ -120,6 +122,16 @@ def _start(job: Job, log: pathlib.Path, shares: int) -> subprocess.Popen:
 
 def _log(logs: pathlib.Path, job: Job) -> pathlib.Path:
     return logs / f"{job.name}.log"
+
+
+def _stuck(jobs: list[Job]) -> RunError:
+    """The error if no job that is left can start."""
+    job = next(job for job in jobs if not job.is_done)
+    path = next(path for path in job.needs if not path.exists())
+    return RunError(
+        f"{job.title} needs '{path}', which is missing, and no job that is "
+        "left writes it: restore it, or begin again with another --out"
+    )
 
 
 def _failure(job: Job, code: int, log: pathlib.Path) -> RunError:

@@ -1,6 +1,7 @@
 """Windows of SQuAD's paragraphs with their questions, and their answers."""
 
 import dataclasses
+import unicodedata
 
 import numpy as np
 import tensorflow as tf
@@ -196,6 +197,7 @@ def best_answers(
         candidates = sorted(candidates, key=lambda c: -c[0])
         logits: dict[str, float] = {}
         for logit, (start, end) in candidates:
+            end += _count_marks(example.context, end)
             logits.setdefault(example.context[start:end], logit)
         items = list(logits.items())[:best] or [("", 0.0)]
         weights = np.exp([logit - items[0][1] for _, logit in items])
@@ -204,6 +206,19 @@ def best_answers(
             for (text, logit), p in zip(items, weights / weights.sum())
         ]
     return answers
+
+
+def _count_marks(context: str, end: int) -> int:
+    """The number of combining marks behind an answer.
+
+    A tokenizer that strips accents has no token for them.
+    """
+    count = 0
+    for letter in context[end:]:
+        if not unicodedata.category(letter).startswith("M"):
+            break
+        count += 1
+    return count
 
 
 def _best_places(

@@ -44,7 +44,7 @@ OF_FACTS = ("phrasings", "odds", "measure", "asked")
 OF_TEACHING = (
     *("keep", "method", "rule", "learning_rate", "slots", "background"),
     *("steps", "group_size", "template", "fall", "sequence_length"),
-    *("batch_size", "seed"),
+    *("batch_size", "seed", "mask_rate"),
 )
 _NUM_SLOTS = 16_384
 _BACKGROUND_CHARACTERS = 200_000
@@ -168,13 +168,19 @@ def _check_relations(
 ) -> None:
     """Checks that phrasings spell relations as facts do."""
     spelled = {relation.casefold(): relation for relation in phrasings}
-    for relation in dict.fromkeys(fact.relation for fact in facts):
+    relations = list(dict.fromkeys(fact.relation for fact in facts))
+    for relation in relations:
         other = spelled.get(relation.casefold(), relation)
         if relation not in phrasings and other != relation:
             raise UserError(
                 f"{flag} must spell relations as --facts does, received "
                 f"'{other}' for '{relation}'"
             )
+    if phrasings and not set(relations) & set(phrasings):
+        raise UserError(
+            f"{flag} must have phrasings of the relations of --facts, such as "
+            f"'{relations[0]}', received those of '{next(iter(phrasings))}'"
+        )
 
 
 def _check_tokens(

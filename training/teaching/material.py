@@ -11,6 +11,7 @@ from typing import Any
 from typing import Protocol
 
 import keras_hub
+import numpy as np
 import tensorflow as tf
 
 from training.commands.fields import NO_MASKS
@@ -157,8 +158,11 @@ class TextMaterial:
         return [
             Group(
                 self.samples(self.batch_size, self.seed),
-                lambda evaluator: min(
-                    1.0, goal / evaluator.evaluate(measured).perplexity
+                # Unlike Python's, this minimum of 1 and NaN is NaN.
+                lambda evaluator: float(
+                    np.minimum(
+                        1.0, goal / evaluator.evaluate(measured).perplexity
+                    )
                 ),
                 pass_steps=len(measured),
                 check_every=max(_CHECK_EVERY, len(measured)),
@@ -188,7 +192,8 @@ class TextMaterial:
         }
 
 
-_FACTS = ".tsv"
+#: How the name of a file of facts to keep ends.
+FACTS = ".tsv"
 
 
 @contextlib.contextmanager
@@ -234,7 +239,7 @@ def open_material(
             text: Any = recipe.text  # given: the recipe has been checked
             new = open_text(text)
         old: Material | None = None
-        if recipe.keep is not None and recipe.keep.endswith(_FACTS):
+        if recipe.keep is not None and recipe.keep.endswith(FACTS):
             old = open_facts(pathlib.Path(recipe.keep), "--keep")
         elif recipe.keep is not None:
             old = open_text(recipe.keep)

@@ -27,7 +27,10 @@ from training.teaching.finished_model import OF_TEACHING
 from training.teaching.finished_model import change_finished
 from training.teaching.finished_model import is_finished
 from training.teaching.finished_model import teach_finished
+from training.teaching.material import FACTS
 from training.teaching.material import open_material
+from training.teaching.methods import OF_MEMORIES
+from training.teaching.methods import Method
 from training.teaching.methods import check_memory
 from training.teaching.methods import make_teacher
 from training.teaching.patch_list import describe_patch
@@ -83,6 +86,7 @@ def _teach(
 ) -> TaughtModel:
     method = recipe.method or "slots"
     check_memory(task, method)
+    _check_flags(recipe, method)
     longest = task.backbone.max_sequence_length
     with open_material(recipe, family, tokenizer, longest) as (new, old):
         importance = None
@@ -118,6 +122,26 @@ def _teach(
     if isinstance(teacher, MemoryTeacher):
         patch = teacher.make_patch()
     return TaughtModel(task, patch, {"method": method, **figures}, importance)
+
+
+def _check_flags(recipe: TeachingRecipe, method: Method) -> None:
+    """Checks that no flags are given that do nothing."""
+    if method not in OF_MEMORIES:
+        reason = f"--method {method} trains with Adam"
+        check_unused(recipe, ("rule",), reason)
+    if method != "slots":
+        reason = f"--method {method} chooses no slots"
+        check_unused(recipe, ("slots", "background"), reason)
+    keeps_facts = recipe.keep is not None and recipe.keep.endswith(FACTS)
+    if recipe.facts is None:
+        check_unused(recipe, ("group_size",), "no facts are taught")
+        if not keeps_facts:
+            check_unused(recipe, ("template",), "there are no facts")
+    else:
+        check_unused(recipe, ("fall",), "no text is taught")
+        if recipe.keep is None or keeps_facts:
+            of_text = ("sequence_length", "mask_rate")
+            check_unused(recipe, of_text, "there is no text")
 
 
 def _nothing_learned(method: str, error: NothingLearnedError) -> UserError:
@@ -165,13 +189,16 @@ def _write(recipe: TeachingRecipe, taught: TaughtModel) -> str:
         save_preset(taught.task, taught.task.preprocessor, run.last)
         if taught.importance is not None:
             taught.importance.save(run.document_frequencies)
-        elif source.document_frequencies.exists():
+        elif taught.patch is not None and source.document_frequencies.exists():
+            # Only where queries are as they were, slots are read as often.
             shutil.copyfile(
                 source.document_frequencies, run.document_frequencies
             )
         results = {"best_model": run.name_of(run.last), **taught.figures}
-        patches = source.read_results().get("patches", [])
+        # Where other weights have changed, no patch can be undone.
+        patches = []
         if taught.patch is not None:
+            patches = source.read_results().get("patches", [])
             taught.patch.save(run.patch)
             name = recipe.apply or RunDirectory(recipe.out).patch
             described = describe_patch(taught.patch, run.patch, name)

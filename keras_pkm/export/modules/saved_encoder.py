@@ -69,8 +69,9 @@ class SavedEncoder(tf.train.Checkpoint):
         add_memory_access(
             self,
             encoder,
-            lambda inputs: encode(inputs, False)["memory_access"],
+            lambda inputs: inputs,
             [specs],
+            lambda inputs: encode(inputs, False),
         )
 
 

@@ -78,9 +78,4 @@ class SavedMaskedLM(tf.train.Checkpoint):
 
         self.__call__ = call
         self.signatures_to_save = {"serving_default": call}
-        add_memory_access(
-            self,
-            encoder,
-            lambda sentences: encoder(inputs_of(sentences))["memory_access"],
-            [SENTENCES],
-        )
+        add_memory_access(self, encoder, inputs_of, [SENTENCES])

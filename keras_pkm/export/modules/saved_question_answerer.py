@@ -1,7 +1,6 @@
 """A question answerer, from strings to an answer and its position."""
 
 from collections.abc import Callable
-from typing import Any
 
 import keras
 import keras_hub
@@ -64,6 +63,7 @@ class SavedQuestionAnswerer(tf.train.Checkpoint):
                 windows, tf.size(context), start_logits, end_logits, sizes
             )
             start, end = _at(starts, first), _at(ends, last)
+            end += marks_at(context, end)
             return {
                 "answer": tf.strings.substr(
                     context, start, end - start, unit="UTF8_CHAR"
@@ -83,18 +83,30 @@ class SavedQuestionAnswerer(tf.train.Checkpoint):
         )
         self.signatures_to_save = {"serving_default": serve}
 
-        def access_of(
+        def inputs_of(
             question: tf.Tensor, context: tf.Tensor
-        ) -> dict[str, Any]:
+        ) -> dict[str, tf.Tensor]:
             windows = make_windows(
                 tokenize(tokenizer, clean(question)),
                 tokenize(tokenizer, clean(context)),
                 sizes,
                 special,
             )
-            return encoder(windows.inputs)["memory_access"]
+            return windows.inputs
 
-        add_memory_access(self, encoder, access_of, specs)
+        add_memory_access(self, encoder, inputs_of, specs)
+
+
+def marks_at(context: tf.Tensor, end: tf.Tensor) -> tf.Tensor:
+    """The number of combining marks that follow an answer.
+
+    A tokenizer that strips accents has no token for them.
+    """
+    size = tf.strings.length(context, unit="UTF8_CHAR")
+    rest = tf.strings.substr(context, end, size - end, unit="UTF8_CHAR")
+    marks = tf.strings.regex_replace(rest, r"(?s)^(\pM*).*$", r"\1")
+    count = tf.strings.length(marks, unit="UTF8_CHAR")
+    return tf.where(end > 0, count, 0)
 
 
 def _in_parts(

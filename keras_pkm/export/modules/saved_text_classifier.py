@@ -67,9 +67,4 @@ class SavedTextClassifier(tf.train.Checkpoint):
                 autograph=False,
             )
         self.signatures_to_save = {"serving_default": serve}
-        add_memory_access(
-            self,
-            encoder,
-            lambda *texts: encoder(inputs_of(*texts))["memory_access"],
-            specs,
-        )
+        add_memory_access(self, encoder, inputs_of, specs)

@@ -25,24 +25,28 @@ def list_variables(
 def add_memory_access(
     module: tf.train.Checkpoint,
     encoder: Encoder,
-    access_of: Callable[..., dict[Any, Any]],
+    inputs_of: Callable[..., dict[str, tf.Tensor]],
     input_signature: list[Any],
+    encode: Callable[[dict[str, tf.Tensor]], dict[str, Any]] | None = None,
 ) -> None:
     """Adds `memory_access` to a module, as attribute and as signature.
 
     For each memory layer N it returns `slots_N` and `weights_N`, of shape
     `(inputs, length, heads, top_k)`, and `num_slots_N`, the number of slots.
-    The weights are 0 at padding. The attribute `memory_values` has the
-    variables of the value tables, by layer, and `memory_tags` those of their
-    tags, if they have any.
+    `is_token`, of shape `(inputs, length)`, is false at padding, where the
+    weights are 0. The encoder, or `encode`, reads what `inputs_of` returns.
+    The attribute `memory_values` has the variables of the value tables, by
+    layer, and `memory_tags` those of their tags, if they have any.
     """
     if not encoder.tables:
         return
 
     @tf.function(input_signature=input_signature, autograph=False)
     def memory_access(*args: Any) -> dict[str, tf.Tensor]:
-        found = {}
-        for number, (slots, weights) in access_of(*args).items():
+        inputs = inputs_of(*args)
+        access = (encode or encoder)(inputs)["memory_access"]
+        found = {"is_token": inputs["input_mask"] > 0}
+        for number, (slots, weights) in access.items():
             found[f"slots_{number}"] = slots
             found[f"weights_{number}"] = weights
             found[f"num_slots_{number}"] = tf.constant(

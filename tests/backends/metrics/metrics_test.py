@@ -289,6 +289,13 @@ def preset(metric, name, values):
     variable.assign(values)
 
 
+def test_a_batch_without_examples():
+    """Such as that of a replica which gets none of the last ones."""
+    metric = ClassMemoryUsage(4)
+    metric.update_state(np.zeros((0, 3, 1, 2)), np.zeros((0, 3, 1, 2)), [])
+    assert metric.counts.sum() == 0
+
+
 @each_way
 def test_counts_are_exact(way):
     start = np.array([2**20 - 1, 2**24, 2**31 - 1, 2**50])

@@ -1,14 +1,16 @@
 """Next tokens of packed rows, and what is padding."""
 
+import types
+
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from training.batches.causal_lm import held_out_batches
-from training.batches.causal_lm import next_tokens
-from training.batches.causal_lm import training_batches
+from training.batches.objectives import NextTokens
+from training.batches.objectives import next_tokens
 
 END = 0
+CAUSAL = NextTokens(types.SimpleNamespace(end_token_id=END), 5)
 ROWS = np.array(
     [[END, 5, 6, END, 7], [END, END, 8, 9, END], [END, 3, END, END, END]],
     "int32",
@@ -31,7 +33,7 @@ def test_labels_are_the_next_tokens():
 
 
 def test_held_out_rows_come_once_in_order():
-    (first, second) = held_out_batches(ROWS, batch_size=2, end_id=END)
+    (first, second) = CAUSAL.held_out_batches(ROWS, batch_size=2, seed=0)
     token_ids = tf.concat([first[0]["token_ids"], second[0]["token_ids"]], 0)
     np.testing.assert_array_equal(token_ids[:3], ROWS)
     np.testing.assert_array_equal(token_ids[3], np.full(5, END))
@@ -44,9 +46,7 @@ def test_training_rows_follow_from_the_step(first_step):
     rows = np.arange(1, 71, dtype="int32").reshape(7, 10)
 
     def read(**steps):
-        batches = training_batches(
-            rows, batch_size=3, seed=1, end_id=END, **steps
-        )
+        batches = CAUSAL.training_batches(rows, batch_size=3, seed=1, **steps)
         return [batch[0]["token_ids"].numpy() for batch in batches]
 
     whole = read(num_steps=7)

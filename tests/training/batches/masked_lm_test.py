@@ -1,3 +1,4 @@
+import dataclasses
 import itertools
 import os
 
@@ -5,9 +6,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from training.batches.masked_lm import held_out_batches
-from training.batches.masked_lm import training_batches
 from training.batches.masking import Masking
+from training.batches.objectives import MaskedTokens
 
 MASKING = Masking(
     vocabulary_size=200,
@@ -17,6 +17,9 @@ MASKING = Masking(
     mask_selection_length=3,
 )
 ROWS, LENGTH = 10, 16
+MASKED = MaskedTokens(
+    None, LENGTH, MASKING, ("token_ids", "segment_ids", "padding_mask")
+)
 
 
 @pytest.fixture(scope="module")
@@ -30,14 +33,14 @@ def packed():
 
 
 def _train(packed, steps, batch_size=4, **kwargs):
-    kwargs = {"seed": 5, "masking": MASKING} | kwargs
-    batches = training_batches(packed, batch_size=batch_size, **kwargs)
+    kwargs = {"seed": 5} | kwargs
+    batches = MASKED.training_batches(packed, batch_size=batch_size, **kwargs)
     return list(itertools.islice(batches.as_numpy_iterator(), steps))
 
 
 def _held_out(packed, batch_size, **kwargs):
-    kwargs = {"seed": 5, "masking": MASKING} | kwargs
-    batches = held_out_batches(packed, batch_size=batch_size, **kwargs)
+    kwargs = {"seed": 5} | kwargs
+    batches = MASKED.held_out_batches(packed, batch_size=batch_size, **kwargs)
     return list(batches.as_numpy_iterator())
 
 
@@ -58,8 +61,8 @@ def _assert_same(batches, expected):
 
 def test_element_spec(packed):
     for batches in (
-        training_batches(packed, batch_size=4, seed=5, masking=MASKING),
-        held_out_batches(packed, batch_size=4, seed=5, masking=MASKING),
+        MASKED.training_batches(packed, batch_size=4, seed=5),
+        MASKED.held_out_batches(packed, batch_size=4, seed=5),
     ):
         row = tf.TensorSpec((4, LENGTH), tf.int32)
         selected = tf.TensorSpec((4, 3), tf.int32)
@@ -71,6 +74,14 @@ def test_element_spec(packed):
         }
         weights = tf.TensorSpec((4, 3), tf.float32)
         assert batches.element_spec == (features, selected, weights)
+
+
+def test_only_what_the_model_takes(packed):
+    few = dataclasses.replace(MASKED, input_names=("token_ids",))
+    (features, _, _) = next(
+        iter(few.held_out_batches(packed, batch_size=4, seed=5))
+    )
+    assert set(features) == {"token_ids", "mask_positions"}
 
 
 def test_segments_and_padding(packed):

@@ -41,11 +41,6 @@ def test_every_number_has_a_range(kind):
         assert not is_open, field.name
 
 
-@pytest.mark.parametrize("recipe", RECIPES)
-def test_named_recipes_are_in_range(recipe):
-    check_fields(RECIPES[recipe])
-
-
 @pytest.mark.parametrize(
     ("name", "value", "rule"),
     [

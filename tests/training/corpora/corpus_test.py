@@ -8,6 +8,7 @@ from training.runs.user_error import UserError
 NUMBERS = Corpus("numbers", lambda: map(str, range(4000)))
 
 
+@pytest.mark.slow
 def test_python_docs():
     corpus = open_corpus("python-docs")
     corpus.check()

@@ -49,7 +49,10 @@ def test_splits_at_the_characters_at_which_keras_hub_does():
             [(0, 3), (4, 7), (8, 11)],
         ),
         # BERT drops NUL.
-        (TransformersBertTokenizer, ["the", "foxdog"], [(0, 3), (4, 11)]),
+        pytest.param(
+            *(TransformersBertTokenizer, ["the", "foxdog"], [(0, 3), (4, 11)]),
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_spaces_beyond_ascii_and_nul(kind, words, offsets):

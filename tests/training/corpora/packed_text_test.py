@@ -108,6 +108,7 @@ def test_open_packed_checks(length, size, damage, reason, tokenizer, tmp_path):
         open_packed(path, length, size)
 
 
+@pytest.mark.slow
 def test_a_limit_stops_reading(tokenizer, tmp_path, monkeypatch):
     monkeypatch.setattr(
         "training.corpora.tokenized_documents._CHARACTERS_PER_BATCH", 50

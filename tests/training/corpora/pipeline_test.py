@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from training.batches.masked_lm import training_batches
 from training.batches.masking import Masking
+from training.batches.objectives import MaskedTokens
 from training.corpora.packed_text import tokenize_and_pack
 from training.corpora.text_files import read_documents
 from training.runs.user_error import UserError
@@ -106,8 +106,10 @@ def test_any_text(lines, tokenizer, tmp_path):
         assert used[0] == tokenizer.cls_token_id
         assert used[-1] == tokenizer.sep_token_id
 
-    batches = training_batches(
-        rows, batch_size=4, seed=0, masking=masking, num_steps=2
+    names = ("token_ids", "segment_ids", "padding_mask")
+    objective = MaskedTokens(tokenizer, LENGTH, masking, names)
+    batches = objective.training_batches(
+        rows, batch_size=4, seed=0, num_steps=2
     )
     for features, labels, weights in batches.as_numpy_iterator():
         assert not features["segment_ids"].any()

@@ -1,8 +1,11 @@
+import pytest
+
 from training.corpora.python_docs import _join_wrapped_lines
 from training.corpora.python_docs import _module_docstrings
 from training.corpora.python_docs import python_documents
 
 
+@pytest.mark.slow
 def test_documents_are_many_words_of_english():
     documents = python_documents()
     words = sum(len(document.split()) for document in documents)

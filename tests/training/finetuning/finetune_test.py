@@ -109,6 +109,7 @@ def test_goes_on_where_it_was_stopped(finetune, glue):
         ("plain", "--memory-heads 2", "--memory-layers, such as 4 8"),
         ("plain", "--num-sub-keys 0", "--num-sub-keys must be at least 1"),
         ("plain", "--freeze values", "needs a model with memory"),
+        ("plain", "--freeze values --memory-layers 1", "values of a memory"),
         ("plain", "--sequence-length 500", "at most the model's 20"),
         ("plain", "--memory-layers 4", "the memory cannot be added to"),
         ("plain", "--memory-layers 4", "different numbers from 1"),

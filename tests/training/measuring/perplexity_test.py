@@ -96,6 +96,19 @@ def test_standard_error_is_that_of_repeated_samples():
     assert math.isnan(one.standard_error)
 
 
+def test_what_fills_the_last_batch_is_padding():
+    packed = np.array([[2, 7, 8, 9, 3, 0]], "int32")
+    batches = list(one_by_one(packed, MASKING, batch_size=2))
+    (features, _, weights) = batches[-1]
+    assert weights.numpy().tolist() == [[1], [0]]
+    assert features["padding_mask"].numpy().sum(1).tolist() == [5, 0]
+
+
+def test_a_perplexity_that_overflows():
+    one = Evaluation(np.array([1e4]), np.ones(1), np.ones(1, bool), {})
+    assert one.perplexity == math.inf
+
+
 @pytest.mark.slow
 def test_pseudo_perplexity_masks_each_token_once():
     rng = fresh_rng()

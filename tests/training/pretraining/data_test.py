@@ -34,6 +34,7 @@ def test_warns_of_held_out_documents_that_are_trained_on(
     assert ("documents with 66.4% of the text of" in printed) == told
 
 
+@pytest.mark.slow
 def test_what_is_held_out_does_not_depend_on_the_seed(tmp_path):
     first = parse_recipe([*TINY, "--text", write_corpus(tmp_path / "text")])
     found = []

@@ -65,19 +65,40 @@ def test_settings_of_a_gpt_neox():
         np.testing.assert_array_equal(ours, theirs)
 
 
-def test_a_memory_with_settings_that_no_flag_has():
+@pytest.mark.parametrize(
+    ("memory", "others", "message"),
+    [
+        ({"gate": True}, {}, "with gate False, received True"),
+        ({"query_hidden_dims": (16,)}, {}, r"query_hidden_dims \[\], received"),
+        ({}, {"share_table": True}, "a table each, received"),
+    ],
+)
+def test_a_memory_with_settings_that_no_flag_has(memory, others, message):
     backbone = keras_hub.models.BertBackbone(**SIZES)
     task = keras_pkm.models.add_memory(
         keras_hub.models.BertMaskedLM(backbone),
-        (1,),
-        {**MEMORY, "gate": True},
+        (1, 2),
+        {**MEMORY, **memory},
         "resm",
+        **others,
     )
     initial = InitialModel(task, family_named("bert"), None)
-    with pytest.raises(UserError, match="with gate False, received True"):
+    with pytest.raises(UserError, match=message):
         recipe_of_initial_model(RECIPE, initial)
 
 
+def test_networks_beside_a_memory_that_is_there_are_not_drawn():
+    backbone = keras_hub.models.BertBackbone(**SIZES)
+    task = keras_pkm.models.add_memory(
+        keras_hub.models.BertMaskedLM(backbone), (1,), MEMORY, "resm"
+    )
+    initial = InitialModel(task, family_named("bert"), None)
+    recipe = dataclasses.replace(RECIPE, fresh_feed_forward=True, init_from="x")
+    with pytest.raises(UserError, match="has its memory already"):
+        recipe_of_initial_model(recipe, initial)
+
+
+@pytest.mark.slow
 def test_a_new_memory_is_drawn_with_the_seed(tmp_path):
     """And not when the model is loaded."""
     special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]

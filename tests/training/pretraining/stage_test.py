@@ -5,7 +5,6 @@ import pytest
 from tests.models.tiny import tiny_masked_lm
 from training.pretraining.recipe import RECIPES
 from training.pretraining.stage import compile_model
-from training.pretraining.stages import plan_stages
 
 
 @pytest.mark.parametrize(
@@ -26,13 +25,3 @@ def test_rate_of_the_values(schedule, expected):
         task.optimizer.iterations.assign(step)
         rates.append(float(task.optimizer.memory_learning_rate))
     assert rates == expected
-
-
-def test_stages():
-    recipe = RECIPES["laptop"]
-    assert [stage.name for stage in plan_stages(recipe)] == [
-        "plain",
-        "+Init resm",
-    ]
-    scratch = dataclasses.replace(recipe, plain_steps=0, memory_block="pkm")
-    assert [stage.name for stage in plan_stages(scratch)] == ["pkm"]

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import math
 from typing import get_args
 
 import numpy as np
@@ -21,6 +22,7 @@ from training.studies.forgetting import settings
 from training.studies.forgetting.candidates import CANDIDATES
 from training.studies.forgetting.chosen_slots import Frequency
 from training.studies.forgetting.chosen_slots import RandomSlots
+from training.studies.forgetting.merit import learned
 from training.studies.forgetting.merit import merit
 from training.studies.forgetting.recipe import ForgettingRecipe
 from training.studies.forgetting.recipe import MethodName
@@ -147,6 +149,9 @@ def test_text_to_the_end(here, tmp_path, capsys):
         ("--memory-sgd-rates 1 1", "--memory-sgd-rates must be at least one"),
         ("--old-facts 9000000", "--facts must be from 1 to"),
         ("--model nowhere --text a --keep b", "--model must be"),
+        ("--model nowhere --text a --keep b.tsv", "--keep must be text"),
+        ("--model m --text a --keep b --epochs 9", "--epochs would do nothing"),
+        ("--fall 0.9", "--fall would do nothing: without --model"),
     ],
 )
 def test_mistakes(flags, message, here, tmp_path, capsys):
@@ -192,6 +197,8 @@ def test_merit():
     assert merit(1.0, 0.5) < merit(0.99, 1.0)
     # A product alone would prefer the second: -0.1 to -0.02.
     assert merit(-0.1, 1.0) > merit(-0.2, 0.1)
+    broken = {"perplexity_before": 9.0, "perplexity_after": math.nan}
+    assert merit(learned({"new": {**broken, "fall": 0.5}}), 1.0) == -math.inf
 
 
 def test_the_best_rate_is_one_that_taught():

@@ -55,6 +55,11 @@ def make_job(tmp_path):
     return make_job
 
 
+def test_what_no_job_writes(make_job, tmp_path):
+    with pytest.raises(RunError, match=r"job a needs '.*gone'.* --out"):
+        run_jobs([make_job("a", needs=["gone"])], tmp_path / "logs", 2)
+
+
 def test_each_job_waits_for_what_it_needs(make_job, tmp_path, capsys):
     # The second one listed needs the third one.
     jobs = [make_job("a"), make_job("c", needs=["b"]), make_job("b", ["a"])]

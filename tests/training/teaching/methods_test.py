@@ -71,6 +71,7 @@ def test_trains_its_part_and_nothing_else(method):
     assert all(any(part in path for path in found) for part in parts)
 
 
+@pytest.mark.slow
 def test_lora_on_all_matrices():
     task, batch = make_task(), batch_of(0)
     lora = Lora(3, ALL_MATRICES)

@@ -1,5 +1,6 @@
 """How good a learning rate is: what was learned, times what was kept."""
 
+import math
 import statistics
 
 
@@ -12,7 +13,10 @@ def learned(found: dict) -> float:
     new = found["new"]
     if "facts" in new:
         return new["known_after"]
-    fallen = 1 - new["perplexity_after"] / new["perplexity_before"]
+    after = new["perplexity_after"]
+    if math.isnan(after):
+        return -math.inf
+    fallen = 1 - after / new["perplexity_before"]
     return min(1.0, fallen / (1 - new["fall"]))
 
 

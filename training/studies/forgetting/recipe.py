@@ -11,6 +11,7 @@ from training.commands.fields import Count
 from training.commands.fields import Positives
 from training.commands.fields import Share
 from training.commands.fields import check_fields
+from training.commands.fields import check_unused
 from training.commands.recipe_groups import Comparison
 from training.commands.recipe_groups import recipe
 from training.runs.user_error import UserError
@@ -121,3 +122,14 @@ class ForgettingRecipe(Comparison):
                 "--compare with --model needs --text, which is taught, and "
                 "--keep, the text to keep: pass all three, or none of them"
             )
+        if self.keep is not None and self.keep.endswith(".tsv"):
+            raise UserError(
+                f"--keep must be text with --compare, received '{self.keep}': "
+                "pass the text that the model is to keep"
+            )
+        of_facts = ("old_facts", "new_facts", "group_size", "epochs")
+        of_text = ("background", "fall", "batch_size")
+        if self.model is not None:
+            check_unused(self, of_facts, "--text is taught, not random facts")
+        else:
+            check_unused(self, of_text, "without --model, random facts are")

@@ -19,6 +19,7 @@ from training.facts.random_facts import RandomFacts
 from training.loading.pretrained_model import load_language_model
 from training.measuring.memory_reads import count_background
 from training.measuring.perplexity import LanguageModelEvaluator
+from training.runs.user_error import UserError
 from training.studies.forgetting.candidates import CANDIDATES
 from training.studies.forgetting.recipe import ForgettingRecipe
 from training.studies.recall.models import build_model
@@ -69,6 +70,12 @@ def learn_facts(recipe: ForgettingRecipe, seed: int) -> dict:
     model.fit(batches, shuffle=False, verbose=0)
     material = FactMaterial(facts, recipe.group_size, recipe.group_size)
     known = material.ask(LanguageModelEvaluator(model)).exact
+    if not known.any():
+        raise UserError(
+            f"--epochs must be so many that the model learns some of the "
+            f"{facts.num_facts:,} old facts, received {recipe.epochs}, after "
+            "which it knows none: pass more"
+        )
     background = material.samples(recipe.group_size, seed)
     importance = count_background(model, background)
     importance_file, weights_file = _files(recipe, seed)

@@ -72,6 +72,7 @@ def test_equals_loops(top_k, training):
     np.testing.assert_allclose(to_numpy(layer.losses[0]), loss, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_rate_of_experts_is_that_of_their_optimizer():
     """Weights that are stored smaller move further when they are used."""
     tokens = np.random.default_rng(1).normal(size=(1, 6, 10)).astype("float32")
