@@ -69,62 +69,28 @@ def pretrained(
     measured: pathlib.Path, file: str, with_usage: bool = True
 ) -> str:
     """The stages of a run, and how its memories are used."""
+    # The site is built without the packages that training needs.
+    from keras_pkm.metrics.usage_table import COLUMNS
+    from keras_pkm.metrics.usage_table import memory_usage_cells
+    from training.pretraining.results import result_rows
+
     results = read(measured / file)
-    stages = results["stages"]
-    rows = [["unigram", "-", f"{results['unigram_perplexity']:.2f}", "-", "-"]]
-    for stage in stages:
-        name, before = stage["name"], stage["perplexity_before"]
-        if before is not None:
-            cells = ["0", f"{before:.2f}", "-", "-"]
-            rows.append([f"{name}, before training", *cells])
-        rows.append(
-            [
-                name,
-                f"{stage['steps']:,}",
-                f"{stage['perplexity']:.2f}",
-                f"{stage['tokens_per_second']:,.0f}",
-                f"{stage.get('bits_per_byte', 0):.3f}",
-            ]
-        )
-    columns = ["model", "steps", "held-out perplexity", "tokens/s"]
-    if "bits_per_byte" in stages[-1]:
-        columns.append("bits/byte")
-    cut = [row[: len(columns)] for row in rows]
-    made = markdown(columns, cut, _LEFT_AND_NUMBERS)
+    made = markdown(*result_rows(results), _LEFT_AND_NUMBERS)
     if not with_usage:
         return made
     usage = [
-        [
-            layer,
-            f"{results['num_slots']:,}",
-            *(f"{100 * of[k]:.1f}" for k in ("mu", "top1_mu", "top1_token_mu")),
-            *(f"{of[k]:.2f}" for k in ("kl_u", "kl_w")),
-            f"{of['top1_reads']:,.0f}",
-        ]
-        for layer, of in stages[-1]["memory_usage"].items()
+        [layer, *memory_usage_cells(figures, results["num_slots"])]
+        for layer, figures in results["stages"][-1]["memory_usage"].items()
     ]
-    columns = ["memory layer", "slots", "used %", "top-1 used %"]
-    columns += ["per token %", "KL_u", "KL_w", "top-1 reads"]
-    return f"{made}\n\n{markdown(columns, usage, _NUMBERS)}"
+    return f"{made}\n\n{markdown(['memory layer', *COLUMNS], usage, _NUMBERS)}"
 
 
 def before_and_after(measured: pathlib.Path, file: str) -> str:
     """What a run learned and forgot when it was taught facts."""
-    results = read(measured / file)
-    new, old = results["new"], results["old"]
-    times = ("before", "after")
-    rows = [
-        [
-            f"{new['facts']:,} facts, new: known",
-            *(f"{100 * new[f'known_{time}']:.1f} %" for time in times),
-        ],
-        [
-            "perplexity, to keep",
-            *(f"{old[f'perplexity_{time}']:.2f}" for time in times),
-        ],
-        ["change", "", f"{100 * old['change']:+.2f} %"],
-    ]
-    return markdown(["what", *times], rows, _LEFT_AND_NUMBERS)
+    from training.teaching.results import result_rows
+
+    rows = result_rows(read(measured / file))
+    return markdown(["what", "before", "after"], rows, _LEFT_AND_NUMBERS)
 
 
 def taught(measured: pathlib.Path, ways: dict[str, str]) -> str:

@@ -4,10 +4,8 @@ import json
 
 import pytest
 
-from benchmarks.published.tables import before_and_after
 from benchmarks.published.tables import costs
 from benchmarks.published.tables import easy_and_realistic
-from benchmarks.published.tables import pretrained
 from benchmarks.published.tables import stored
 from benchmarks.published.tables import taught
 
@@ -50,56 +48,6 @@ def test_the_table_of_a_benchmark(tmp_path):
         "| a | 21.0 |",
         "| b | 4.5 |",
     ]
-
-
-@pytest.mark.parametrize("has_bytes", [True, False])
-def test_the_tables_of_a_run_are_those_that_it_prints(has_bytes, tmp_path):
-    from training.pretraining.train import format_results
-
-    usage = dict.fromkeys(("mu", "top1_mu", "top1_token_mu"), 0.98765)
-    usage |= {"kl_u": 0.123, "kl_w": 1.5, "top1_reads": 4321.0}
-    bits = {"bits_per_byte": 1.2345} if has_bytes else {}
-    stage = {"steps": 1500, "tokens_per_second": 23521.4, **bits}
-    plain = {"name": "plain", "perplexity_before": None, "perplexity": 9.876}
-    memory = {"name": "+Init", "perplexity_before": 9.876, "perplexity": 8.1}
-    results = {
-        "unigram_perplexity": 447.0,
-        "num_slots": 256,
-        "stages": [
-            {**stage, **plain},
-            {**stage, **memory, "memory_usage": {"2": usage}},
-        ],
-    }
-    (tmp_path / "results.json").write_text(json.dumps(results))
-    made = pretrained(tmp_path, "results.json")
-    printed = format_results(results)
-    assert cells(made) == cells(printed)
-    alone = pretrained(tmp_path, "results.json", with_usage=False)
-    assert made.startswith(f"{alone}\n\n| memory layer |")
-
-
-def test_the_table_of_what_was_taught_is_the_one_that_it_prints(tmp_path):
-    from training.teaching.results import format_results
-
-    results = {
-        "new": {"facts": 5000, "known_before": 0.0, "known_after": 0.6584},
-        "old": {
-            "perplexity_before": 61.27,
-            "perplexity_after": 66.12,
-            "change": 0.0791,
-        },
-        "method": "slots",
-    }
-    (tmp_path / "results.json").write_text(json.dumps(results))
-    made = before_and_after(tmp_path, "results.json")
-    assert cells(made) == cells(format_results(results))
-
-
-def cells(text):
-    """The cells of Markdown tables, without their rules."""
-    rows = [line.split("|") for line in text.splitlines() if "|" in line]
-    rows = [[cell.strip() for cell in row] for row in rows]
-    return [row for row in rows if not set("".join(row)) <= set(":-")]
 
 
 def test_the_table_of_costs(tmp_path):

@@ -9,7 +9,6 @@ import tensorflow as tf
 
 from keras_pkm.callbacks import TrainingCheckpoint
 from keras_pkm.files.array_files import write_arrays
-from keras_pkm.metrics import format_memory_usage
 from keras_pkm.models import copy_matching_weights
 from training.commands.signals import Signals
 from training.commands.strategy import is_chief
@@ -18,6 +17,7 @@ from training.measuring.perplexity import Evaluation
 from training.measuring.perplexity import LanguageModelEvaluator
 from training.pretraining.data import PretrainingData
 from training.pretraining.recipe import PretrainingRecipe
+from training.pretraining.results import format_results
 from training.pretraining.stage import build_model
 from training.pretraining.stage import compile_model
 from training.pretraining.stage import evaluate_held_out
@@ -25,7 +25,6 @@ from training.pretraining.stage import train_stage
 from training.pretraining.stage_callbacks import StageProgress
 from training.pretraining.stages import Stage
 from training.pretraining.stages import plan_stages
-from training.reports.markdown import markdown_table
 from training.reports.markdown import print_markdown
 from training.runs.run_directory import RunDirectory
 from training.runs.user_error import RunError
@@ -196,31 +195,3 @@ def _write_losses(run: RunDirectory, evaluation: Evaluation) -> None:
         run.held_out_losses,
         {"nll": evaluation.nll, "tokens": evaluation.tokens},
     )
-
-
-def format_results(results: dict) -> str:
-    """Returns the results of a run as Markdown tables."""
-    has_bytes = "bits_per_byte" in results["stages"][-1]
-    rows = [["unigram", "-", f"{results['unigram_perplexity']:.2f}", "-", "-"]]
-    for stage in results["stages"]:
-        if stage["perplexity_before"] is not None:
-            before = f"{stage['perplexity_before']:.2f}"
-            name = f"{stage['name']}, before training"
-            rows.append([name, "0", before, "-", "-"])
-        rows.append(
-            [
-                stage["name"],
-                f"{stage['steps']:,}",
-                f"{stage['perplexity']:.2f}",
-                f"{stage['tokens_per_second']:,.0f}",
-                f"{stage['bits_per_byte']:.3f}" if has_bytes else "-",
-            ]
-        )
-    columns = [
-        *("model", "steps", "held-out perplexity", "tokens/s", "bits/byte")
-    ]
-    if not has_bytes:
-        columns, rows = columns[:-1], [row[:-1] for row in rows]
-    table = markdown_table(columns, rows)
-    usage = results["stages"][-1].get("memory_usage", {})
-    return "\n".join([table, *format_memory_usage(usage, results["num_slots"])])

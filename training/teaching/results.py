@@ -8,10 +8,7 @@ _SHOWN = 20
 
 def format_results(results: dict) -> str:
     """Returns what was learned and forgotten as Markdown."""
-    rows = []
-    for name, title in (("new", "new"), ("old", "to keep")):
-        if name in results:
-            rows += _rows(title, results[name])
+    rows = result_rows(results)
     parts = [markdown_table(["what", "before", "after"], rows)] if rows else []
     if "edit" in results:
         parts += _what_remains(results["edit"])
@@ -34,6 +31,16 @@ def format_results(results: dict) -> str:
         ]
         parts.append(f"Patches that the model has: {'; '.join(named)}.")
     return "\n\n".join(parts)
+
+
+def result_rows(results: dict) -> list[list[str]]:
+    """Returns the rows of the table of what was learned and forgotten."""
+    return [
+        row
+        for name, title in (("new", "new"), ("old", "to keep"))
+        if name in results
+        for row in _rows(title, results[name])
+    ]
 
 
 _KINDS = {
