@@ -383,11 +383,15 @@ class FactMemory(Memory):
 
         Args:
             slots: sequence of int.
+
+        Raises:
+            ValueError: a row that remains needs the key of one of these.
         """
         rows = self._checked(slots)
-        self.write(rows, np.zeros((len(rows), self.table.value_dim)))
         tags = self._tags()
         tags[rows] = 0
+        self.check_tags(tags)
+        self.write(rows, np.zeros((len(rows), self.table.value_dim)))
         self.table.tags.assign(tags)
 
     def write(self, slots: Sequence[int] | np.ndarray, rows: Any) -> None:
@@ -499,8 +503,8 @@ def check_keys(tags: np.ndarray, num_keys: int) -> None:
     if (tags[keys] == 0).any():
         raise ValueError(
             "Rows of facts must have the keys of their relations. Received: a "
-            "patch without which facts that were taught later lack theirs: "
-            "revert the later patches first."
+            "change that takes the key of other facts away: revert the later "
+            "patches first, or release these facts, too."
         )
 
 

@@ -64,7 +64,8 @@ def add_memory(
 
     Returns:
         A `keras_pkm.models.MemoryBackbone`, or a task around one. It shares
-        its layers and weights with `model`. The head of a task is a copy.
+        its layers and weights with `model`. The head of a task is a copy. A
+        task is compiled as a new one is, with the default loss and metrics.
 
     Raises:
         ValueError: the model has no Transformer blocks, or has a memory
@@ -142,7 +143,15 @@ def _around(
                 "preprocessor": plain.preprocessor,
             }
         )
-    for new, old in zip(_head(task), _head(plain), strict=True):
+    new_head, old_head = _head(task), _head(plain)
+    shapes = [[each.shape for each in head] for head in (new_head, old_head)]
+    if shapes[0] != shapes[1]:
+        raise ValueError(
+            "`model` must have a head that is neither quantized nor has LoRA. "
+            f"Received: a `{type(plain).__name__}` whose head has other "
+            "weights than a new one. Add memories first."
+        )
+    for new, old in zip(new_head, old_head):
         new.assign(old)
     if isinstance(plain, keras_hub.models.CausalLM):
         # `compile` chose how it generates.

@@ -75,7 +75,10 @@ def _no_ids_yet(new: Tensor, cache: Any, cache_update_index: Any) -> Tensor:
             f"cache_update_index={cache_update_index!r}. Begin with an empty "
             "cache and cache_update_index=0."
         )
-    # KerasHub's caches: (batch, layers, 2, length, heads, width).
-    shape: tuple[Any, ...] = tuple(getattr(cache, "shape", ()))
-    missing = shape[3] - new.shape[1] if len(shape) == 6 else 0
+    # KerasHub's caches have the shape (batch, layers, 2, length, heads, width);
+    # Gemma 3 has a pair of (batch, length, heads, width) for each layer.
+    first = keras.tree.flatten(cache)[0]
+    shape: tuple[Any, ...] = tuple(getattr(first, "shape", ()))
+    axis = {6: 3, 4: 1}.get(len(shape))
+    missing = 0 if axis is None else shape[axis] - new.shape[1]
     return ops.pad(ops.zeros_like(new), [[0, 0], [0, max(0, missing or 0)]])

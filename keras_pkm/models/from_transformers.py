@@ -1,5 +1,6 @@
 """Loads models of Hugging Face's transformers, with memories or without."""
 
+import inspect
 import os
 from collections.abc import Iterable
 from typing import Any
@@ -14,6 +15,7 @@ from keras_pkm.models.families import KINDS
 from keras_pkm.models.families import backbone_class
 from keras_pkm.models.families import plain_task_class
 from keras_pkm.models.families import task_class
+from keras_pkm.ops.arguments import only_known
 
 
 def from_transformers(
@@ -87,6 +89,12 @@ def from_transformers(
             f"`{'`, `'.join(kwargs)}` can be given with `task` only. "
             "Received: task=None."
         )
+    memory_layers = tuple(memory_layers)
+    if not memory_layers and (memory is not None or share_table):
+        raise ValueError(
+            "`memory_layers` must name the layers that get a memory. Received: "
+            "none, with `memory` or `share_table`."
+        )
     if task is not None and task not in KINDS:
         kinds = ", ".join(f"`{kind.__name__}`" for kind in KINDS[1:])
         raise ValueError(
@@ -103,7 +111,10 @@ def from_transformers(
         **reader.architecture(),
     )
     if task is not None:
-        cls = task_class(plain_task_class(task, plain_cls))
+        plain_task = plain_task_class(task, plain_cls)
+        cls = task_class(plain_task)
+        of_task = {*inspect.signature(plain_task).parameters} - {"kwargs"}
+        only_known(kwargs, of_task - {"backbone"} | {"name", "trainable"})
         if "preprocessor" not in kwargs:
             kwargs["preprocessor"] = cls.preprocessor_cls(
                 reader.make_tokenizer(model.vocabulary_size),

@@ -23,10 +23,13 @@ from keras_pkm.models.architecture import set_activation
 from keras_pkm.models.architecture import set_epsilon
 from keras_pkm.models.parallel_block import make_parallel_block
 from keras_pkm.ops.arguments import one_of
+from keras_pkm.ops.arguments import only_known
 
 _log = logging.getLogger(__name__)
 #: Where a memory can stand: behind a block, or inside it; or nowhere.
 MEMORY_BLOCKS = ("serial", "resm", "pkm", "ffn")
+# Further arguments, which Keras takes.
+_OF_KERAS = ("name", "trainable")
 
 
 class MemoryBackbone(StoredSettings, keras_hub.models.Backbone):
@@ -112,6 +115,8 @@ class MemoryBackbone(StoredSettings, keras_hub.models.Backbone):
         **kwargs: Any,
     ):
         _check_dtype(dtype, backbone)
+        trainable = kwargs.pop("trainable", True)
+        only_known(kwargs, _OF_KERAS)
         blocks = _blocks(backbone)
         memory_layers = check_memory_layers(memory_layers, len(blocks))
         one_of("memory_block", memory_block, MEMORY_BLOCKS)
@@ -234,6 +239,9 @@ class MemoryBackbone(StoredSettings, keras_hub.models.Backbone):
             dtype=backbone.dtype_policy,
             **kwargs,
         )
+        # Keras would do so before it knows the layers.
+        if not trainable:
+            self.trainable = False
 
     def __getattr__(self, name: str) -> Any:
         # Only what this object does not have itself. Nothing private: Keras
@@ -352,11 +360,19 @@ class MemoryBackbone(StoredSettings, keras_hub.models.Backbone):
     def from_config(cls, config: dict[str, Any]) -> Self:
         config = dict(config)
         plain = config["backbone"]
-        # Presets are loaded with the dtype that their user asks for.
+        # The layers are the same; `trainable` of this backbone freezes them.
+        arguments = {**plain["config"], "trainable": True}
+        # Presets are loaded with the dtype that their user asks for, and with
+        # other arguments of the plain backbone, such as its dropout.
         dtype = config.pop("dtype", None)
         if dtype is not None:
-            plain = {**plain, "config": {**plain["config"], "dtype": dtype}}
-        config["backbone"] = keras.saving.deserialize_keras_object(plain)
+            arguments["dtype"] = dtype
+        own = {*inspect.signature(MemoryBackbone).parameters, *_OF_KERAS}
+        for name in arguments.keys() & config.keys() - own:
+            arguments[name] = config.pop(name)
+        config["backbone"] = keras.saving.deserialize_keras_object(
+            {**plain, "config": arguments}
+        )
         return cls(**config)
 
 

@@ -14,6 +14,7 @@ from keras_pkm.models.question_answerer_preprocessor import (
 from keras_pkm.models.question_answerer_preprocessor import (
     RobertaQuestionAnswererPreprocessor,
 )
+from keras_pkm.ops.arguments import only_known
 from keras_pkm.trainers.task_training import TaskTraining
 
 
@@ -73,6 +74,7 @@ class QuestionAnswerer(TaskTraining, keras_hub.models.Task):
         preprocessor: keras_hub.models.Preprocessor | None = None,
         **kwargs: Any,
     ):
+        only_known(kwargs, ("name", "trainable"))
         # === Layers ===
         self.backbone = backbone
         self.preprocessor = preprocessor

@@ -6,6 +6,8 @@ returned is a number of Python, which JSON accepts.
 
 import math
 import numbers
+from collections.abc import Collection
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -165,3 +167,18 @@ def check_mask(inputs: Tensor, mask: Tensor | None) -> None:
             f"dimension, {tuple(inputs.shape[:-1])}. Received: mask of shape "
             f"{tuple(mask.shape)}."
         )
+
+
+def only_known(given: Iterable[str], known: Collection[str]) -> None:
+    """Checks the names of keyword arguments, which Keras would drop.
+
+    Raises:
+        ValueError: one is not known.
+    """
+    for name in given:
+        if name not in known:
+            raise ValueError(
+                f"`{name}` is not an argument: `kwargs` must be "
+                f"{', '.join(f'`{each}`' for each in sorted(known))}. "
+                f"Received: `{name}`."
+            )

@@ -277,18 +277,30 @@ def tokenizer_of(
     Raises:
         ValueError: there is none.
     """
-    if tokenize is not None:
-        return tokenize, []
     preprocessor: Any = getattr(task, "preprocessor", None)
     tokenizer = getattr(preprocessor, "tokenizer", None)
+    first = []
+    if tokenizer is not None and preprocessor.add_start_token:
+        start = tokenizer.start_token_id
+        first = [] if start is None else [int(start)]
+    if tokenize is not None:
+
+        def without_start(text: str) -> list[int]:
+            found = list(tokenize(text))
+            if first and found[:1] == first:
+                raise ValueError(
+                    "`tokenize` must return the ids of the text alone, since "
+                    "the task's preprocessor adds the start token. Received: "
+                    f"a function that adds it, too, to {text!r}."
+                )
+            return found
+
+        return without_start, first
     if tokenizer is None:
         raise ValueError(
             "`tokenize` must be given for a task without a tokenizer. "
             f"Received: None, and a `{type(task).__name__}`."
         )
-    first = []
-    if preprocessor.add_start_token and tokenizer.start_token_id is not None:
-        first = [int(tokenizer.start_token_id)]
 
     def ids(text: str) -> list[int]:
         return np.asarray(ops.convert_to_numpy(tokenizer(text))).tolist()

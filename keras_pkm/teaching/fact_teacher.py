@@ -41,6 +41,7 @@ from keras_pkm.teaching.memory_patch import copy_tables
 from keras_pkm.teaching.split_model import SplitModel
 from keras_pkm.teaching.split_model import answer_model
 from keras_pkm.teaching.split_model import split_model
+from keras_pkm.teaching.teaching_step import CompiledForModel
 from keras_pkm.teaching.teaching_step import make_teaching_step
 from keras_pkm.teaching.teaching_step import strategy_of_one_device
 
@@ -679,13 +680,19 @@ def _compiled(
     task: keras_hub.models.CausalLM, model: keras.Model
 ) -> Callable[[dict[str, np.ndarray]], list[np.ndarray]]:
     """A function of a batch's arrays, compiled where the backend can."""
-    run = backend.compiled(
-        lambda arrays: keras.tree.flatten(model(arrays, training=False)),
-        model.variables,
-        strategy_of_one_device(task),
-        model.input,
+    strategy = strategy_of_one_device(task)
+    compiled = CompiledForModel(
+        task,
+        lambda: backend.compiled(
+            lambda arrays: keras.tree.flatten(model(arrays, training=False)),
+            model.variables,
+            strategy,
+            model.input,
+        ),
     )
-    return lambda arrays: [ops.convert_to_numpy(each) for each in run(arrays)]
+    return lambda arrays: [
+        ops.convert_to_numpy(each) for each in compiled()(arrays)
+    ]
 
 
 def _value_model(

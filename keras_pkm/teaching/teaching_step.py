@@ -73,22 +73,39 @@ def make_teaching_step(
         optimizer.apply(gradients, variables)
         return [ops.max(ops.stack([_largest(each) for each in gradients]))]
 
-    step: Callable[..., list[Tensor]] | None = None
-    its_loss = None
+    compiled = CompiledForModel(
+        model,
+        lambda: backend.compiled(
+            take_step, [*model.variables, *optimizer.variables], strategy
+        ),
+        # The model may be compiled with another loss later.
+        lambda: None if loss is not None else id(model._compile_loss),
+    )
+    return lambda *batch: float(compiled()(*batch)[0])
 
-    def step_of_batch(*batch: Any) -> float:
-        nonlocal step, its_loss
-        # The model may have been compiled with another loss since.
-        if step is None or (
-            loss is None and its_loss is not model._compile_loss
-        ):
-            its_loss = model._compile_loss
-            step = backend.compiled(
-                take_step, [*model.variables, *optimizer.variables], strategy
-            )
-        return float(step(*batch)[0])
 
-    return step_of_batch
+class CompiledForModel:
+    """A compiled function, which is compiled again for another model.
+
+    `quantize` and `enable_lora` give a model other variables.
+    """
+
+    def __init__(
+        self,
+        model: keras.Model,
+        compiled: Callable[[], Callable[..., list[Tensor]]],
+        of_what: Callable[[], Any] = lambda: None,
+    ):
+        self._model = model
+        self._make = compiled
+        self._of_what = of_what
+        self._made: tuple[Any, Callable[..., list[Tensor]]] | None = None
+
+    def __call__(self) -> Callable[..., list[Tensor]]:
+        ids = tuple(map(id, self._model.variables)), self._of_what()
+        if self._made is None or self._made[0] != ids:
+            self._made = ids, self._make()
+        return self._made[1]
 
 
 def strategy_of_one_device(model: keras.Model) -> Any:

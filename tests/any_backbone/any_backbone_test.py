@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import keras_pkm
+from keras_pkm.models import decoding
 from keras_pkm.optimizers import PKMAdam
 from tests.any_backbone.tiny_families import ALL
 from tests.any_backbone.tiny_families import CAUSAL
@@ -267,3 +268,54 @@ def test_statistics_of_a_batch_are_refused_while_decoding():
     block(x, training=False, **arguments)
     with pytest.raises(ValueError, match="`training` must be false"):
         block(x, training=True, **arguments)
+
+
+def test_a_backbone_that_is_made_frozen_is():
+    """As KerasHub's own, for instance by `from_preset(trainable=False)`."""
+    model = keras_pkm.models.add_memory(make_plain("GPT2"), (2,), MEMORY)
+    frozen = type(model).from_config({**model.get_config(), "trainable": False})
+    assert frozen.weights and not frozen.trainable_variables
+    task = keras_pkm.models.MemoryGPT2CausalLM(frozen)
+    assert not task.trainable_variables
+    frozen.trainable = True
+    assert len(task.trainable_variables) == len(model.trainable_variables)
+
+
+def test_what_was_frozen_is_not_when_it_is_loaded():
+    """Whatever the plain backbone was when its memory was added."""
+    plain = make_plain("GPT2")
+    plain.trainable = False
+    model = keras_pkm.models.add_memory(plain, (2,), MEMORY)
+    model.trainable = False
+    model.trainable = True
+    copy = type(model).from_config(model.get_config())
+    assert len(copy.trainable_variables) == len(model.trainable_variables)
+    assert len(copy.trainable_variables) > 20
+
+
+def test_arguments_of_the_plain_backbone_and_what_is_none():
+    plain = make_plain("GPT2")
+    model = keras_pkm.models.add_memory(plain, (2,), MEMORY)
+    config = model.get_config()
+    assert type(model).from_config({**config, "dropout": 0.25}).dropout == 0.25
+    with pytest.raises(ValueError, match="Received: `memory_layer`"):
+        type(model).from_config({**config, "memory_layer": (1,)})
+    with pytest.raises(ValueError, match="`kwargs` must be `name`, `trainabl"):
+        keras_pkm.models.MemoryBackbone(plain, memory_layer=(1,))
+
+
+@pytest.mark.filterwarnings("ignore:.*does not have a `quantize` method")
+def test_a_head_that_is_quantized_is_refused():
+    task = keras_hub.models.BertTextClassifier(make_plain("Bert"), 2)
+    task.quantize("int8")
+    with pytest.raises(ValueError, match="a head that is neither quantized"):
+        keras_pkm.models.add_memory(task, (1,), MEMORY)
+
+
+@pytest.mark.parametrize(
+    "cache", [np.zeros((1, 2, 2, 32, 1, 4)), [(np.zeros((1, 32, 1, 4)),) * 2]]
+)
+def test_there_is_room_for_the_ids_of_a_whole_cache(cache):
+    """Gemma 3 has one for each layer."""
+    ids = decoding._no_ids_yet(np.ones((1, 8), "int32"), cache, 0)
+    assert ids.shape == (1, 32)

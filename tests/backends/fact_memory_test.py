@@ -198,6 +198,11 @@ def test_claims():
     memory.release([slot])
     assert memory.find(subject, key) == -1
     assert not to_numpy(memory.table.values)[slot].any()
+    before = to_numpy(memory.table.values)
+    with pytest.raises(ValueError, match="release these facts, too"):
+        memory.release([memory.find_key("relation 2")])
+    np.testing.assert_array_equal(to_numpy(memory.table.values), before)
+    assert memory.find_key("relation 2") == 2
 
 
 def test_has_a_config():

@@ -5,8 +5,9 @@ import pytest
 
 from tests.conformance.comparing import check_learned
 from tests.conformance.comparing import check_same_end
-from tests.conformance.descriptors import EVERYTHING
 from tests.conformance.descriptors import IN_DEPTH
+from tests.conformance.descriptors import LAYERS
+from tests.conformance.descriptors import MODELS
 from tests.conformance.training import train
 from tests.conformance.training import trained
 from tests.slow_tier import slow_but
@@ -21,7 +22,7 @@ _QUICK = (
 in_depth = pytest.mark.parametrize("name", slow_but(_QUICK, IN_DEPTH))
 
 
-@pytest.mark.parametrize("name", slow_but(_QUICK, EVERYTHING))
+@pytest.mark.parametrize("name", slow_but(_QUICK, [*LAYERS, *MODELS]))
 def test_fit(name):
     """A layer within a small model, which has a dense layer on each side."""
     check_learned(trained(name))

@@ -260,6 +260,16 @@ def test_a_head_of_another_activation(directory):
         ({"task": "masked_lm"}, "`task` must be one of the classes `MaskedLM`"),
         ({"memory_layers": (3,)}, "`memory_layers` must be .*num_layers=2"),
         ({"memory_block": "all"}, '`memory_block` must be "serial"'),
+        ({"memory": {}}, "`memory_layers` must name the layers"),
+        ({"share_table": True}, "`memory_layers` must name the layers"),
+        (
+            {"task": keras_hub.models.MaskedLM, "memory_layer": (1,)},
+            "Received: `memory_layer`",
+        ),
+        (
+            {"task": keras_hub.models.TextClassifier, "num_class": 5},
+            "Received: `num_class`",
+        ),
     ],
 )
 def test_arguments_that_do_not_suit(arguments, message):

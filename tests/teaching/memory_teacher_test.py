@@ -1,5 +1,6 @@
 import contextlib
 import itertools
+import types
 
 import keras
 import numpy as np
@@ -9,6 +10,7 @@ import tensorflow as tf
 from keras_pkm.layers.memories import memories
 from keras_pkm.teaching import MemoryTeacher
 from keras_pkm.teaching import SlotImportance
+from keras_pkm.teaching.fact_prompts import tokenizer_of
 from tests.any_backbone.tiny_families import MEMORY
 from tests.any_backbone.tiny_families import inputs_of
 from tests.any_backbone.tiny_families import make_causal_lm
@@ -431,3 +433,46 @@ def test_a_model_of_another_scope_is_refused(mirrored):
     ):
         with scope, pytest.raises(ValueError, match="`model` must be"):
             MemoryTeacher(model, loss=make_loss())
+
+
+@pytest.mark.slow
+def test_a_step_is_compiled_again_for_other_weights():
+    model, batch = make_model(), make_batch()
+    teacher = MemoryTeacher(model, loss=make_loss())
+    teacher.teach([batch], steps=1)
+    for layer in model.layers:
+        if isinstance(layer, keras.layers.Dense):
+            layer.enable_lora(2)
+            layer.lora_kernel_b.assign(np.tile([10, -10, 20], (2, 1)))
+    largest = teacher._step(*batch, None)
+    fresh = MemoryTeacher(model, loss=make_loss())
+    # The values have moved by a step of Adam since.
+    assert largest == pytest.approx(fresh._step(*batch, None), rel=0.05)
+
+
+def test_float16_is_taught_with_loss_scaling():
+    """These gradients are zero without it."""
+    keras.config.set_dtype_policy("mixed_float16")
+    try:
+        model = make_model()
+    finally:
+        keras.config.set_dtype_policy("float32")
+    x, y = make_batch()
+    start = tables(model)
+    weights = np.full(y.shape, 1e-7, "float32")
+    teacher = MemoryTeacher(model, loss=make_loss())
+    teacher.teach([(x, y, weights)], steps=3)
+    assert any((table != start[n]).any() for n, table in tables(model).items())
+
+
+def test_a_tokenizer_of_one_s_own_leaves_the_start_to_the_preprocessor():
+    tokenizer = types.SimpleNamespace(start_token_id=1)
+    preprocessor = types.SimpleNamespace(
+        tokenizer=tokenizer, add_start_token=True
+    )
+    task = types.SimpleNamespace(preprocessor=preprocessor)
+    tokenize, first = tokenizer_of(task, lambda text: [5, 6])
+    assert (tokenize("a"), first) == ([5, 6], [1])
+    tokenize, _ = tokenizer_of(task, lambda text: [1, 5])
+    with pytest.raises(ValueError, match="the ids of the text alone"):
+        tokenize("a")
