@@ -103,7 +103,7 @@ def main(
     Args:
         sizes: Sizes of the layer.
         tokens: Batch sizes, in tokens.
-        rounds: Number of rounds. A round times both once.
+        rounds: Number of rounds. Each times both implementations once.
         out: Directory for layer.md and layer.json.
     """
     if not TORCH:

@@ -47,8 +47,8 @@ def main(
 
     The defaults are those of a stage of `pretrain.py --recipe laptop`, which
     measures five times in 600 steps. A measurement reads one batch for every 33
-    batches of training. It is also timed with a single train step, where the
-    variation of the steps does not hide it.
+    batches of training. Its time is also measured with a single train step,
+    where it is not hidden by the variation of many steps.
 
     Args:
         sizes: Sizes of the model, BERT+ResM.
@@ -56,7 +56,7 @@ def main(
         length: Number of tokens of a sequence.
         steps: Number of train steps between two measurements.
         held_out: Number of sequences that a measurement reads.
-        rounds: Number of rounds. A round times both once.
+        rounds: Number of rounds. Each times training with and without it.
         out: Directory for monitoring.md and monitoring.json.
     """
 

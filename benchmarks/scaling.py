@@ -86,11 +86,11 @@ def main(
         bert: Sizes of the BERT around them.
         num_sub_keys: Numbers of sub-keys, the square roots of the numbers of
             slots.
-        flat_up_to: The largest of these for flat keys, whose keys and scores
-            grow with the number of slots.
-        reference: The number of sub-keys that others are compared with.
+        flat_up_to: The largest number of sub-keys for flat keys, whose keys and
+            scores grow with the number of slots.
+        reference: The number of sub-keys with which the others are compared.
         tokens: Number of tokens in a batch.
-        rounds: Number of rounds. A round times a size and the reference once.
+        rounds: Number of rounds. Each times a size and the reference once.
         out: Directory for scaling.md, scaling.json and scaling.png.
     """
     points = [

@@ -22,12 +22,12 @@ class ExportRecipe:
     --verbose also shows the messages of TensorFlow.
     """
 
-    # The model: the directory of a run, of which the best model is used, or of
-    # a preset.
+    # The model: the directory of a run, whose best model is used, or of a
+    # preset.
     model: str
-    # What to export: encoder or preprocessor (TF Hub's API for text), mlm (text
-    # with gaps to tokens), classifier (text to classes) or qa (a question and
-    # its context to an answer).
+    # What to export: encoder or preprocessor (both with TF Hub's API for text),
+    # mlm (predicts masked tokens), classifier (predicts the class of a text) or
+    # qa (answers a question from its context).
     what: str
     # Directory to write; new or empty.
     out: str
@@ -55,8 +55,8 @@ class ExportRecipe:
     # Text files. Only memory rows that these texts read are kept; all others
     # are replaced by a single row of zeros.
     prune_unused: tuple[str, ...] = ()
-    # With --prune-unused, keep the smallest set of rows that have this
-    # percentage of all read weights.
+    # With --prune-unused, keep only the smallest set of rows that has this
+    # percentage of the weights of all reads.
     keep_top: float = 100.0
     # Text files on which the exported model is compared with the trained one.
     # Default: a tenth of --prune-unused, which is then not used to choose rows.

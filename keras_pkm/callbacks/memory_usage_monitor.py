@@ -31,18 +31,18 @@ _log = logging.getLogger(__name__)
 class MemoryUsageMonitor(keras.callbacks.Callback):
     """Measures memory usage on held-out data at regular intervals.
 
-    The figures of `keras_pkm.metrics.MemoryUsage` and `MemoryStaleness` go
-    into the `logs` of the step and of the epoch. Their names are such as
+    The figures of `keras_pkm.metrics.MemoryUsage` and `MemoryStaleness` are
+    added to the `logs` of the step and of the epoch, under names such as
     `memory_4_top1_mu` and `memory_4_stale`, where 4 is the layer's number,
     counted from 1. Put this callback before those that record logs, such as
     `keras.callbacks.CSVLogger`.
 
     A slot is stale if it was read at an earlier measurement but not at the
-    last one; no old checkpoints are needed to find out. To resume training in
-    another process, pass `counts_dir`, which keeps the measurements. If
-    training resumes at an earlier step, measurements of later steps are
-    ignored, and replaced as training reaches them. With another model, or one
-    that is compiled again, the staleness begins anew.
+    last one; no old checkpoints are needed. To resume training in another
+    process, pass `counts_dir`, which stores the measurements. If training
+    resumes at an earlier step, measurements of later steps are ignored, and
+    replaced as training reaches them. With another model, or after another
+    `compile`, staleness is measured from scratch.
 
     Args:
         data: the held-out data, as for `evaluate`: arrays, a tuple `(x, y)` or
@@ -59,15 +59,15 @@ class MemoryUsageMonitor(keras.callbacks.Callback):
             measurement and layer.
         tensorboard_dir: optional directory for TensorBoard summaries: the
             figures, histograms of how often slots are read (as log10 of the
-            reads plus 1), and, if the slots make a square, the same as an
-            image of the grid of sub-keys.
+            reads plus 1), and, if the number of slots is a square, the same as
+            an image of the grid of sub-keys.
         counts_dir: optional directory, to which each measurement writes a file
             `step-STEP.npz` with the reads of each slot.
         batch_size: optional int. The number of examples in a batch, if `data`
-            is arrays. Defaults to `None`: as in Keras, 32, or as many as make
-            `steps` batches.
-        steps: optional int. The number of batches of a measurement, if not
-            all. Endless data needs it.
+            is arrays. Defaults to `None`: 32, or with `steps` as many as make
+            that number of batches, as in Keras.
+        steps: optional int. The number of batches of a measurement. Endless
+            data needs it. Defaults to `None`: all batches.
 
     Attributes:
         usage: dict. The last measurement, as from

@@ -28,8 +28,8 @@ class SkippedSteps(keras.callbacks.Callback):
 
     Raises:
         FloatingPointError: `limit` steps in a row were skipped.
-        ValueError: with `steps_per_execution`, the steps of an epoch are
-            unknown, or no multiple of it.
+        ValueError: with `steps_per_execution`, the number of steps of an epoch
+            is unknown or not a multiple of it.
 
     Example:
 

@@ -26,21 +26,21 @@ _PROGRESS = "progress/.ATTRIBUTES/py_state"
 class TrainingCheckpoint(keras.callbacks.Callback):
     """Saves the state of training, so that it resumes as if uninterrupted.
 
-    A checkpoint contains every variable of the model and of its optimizer,
-    loss scale and seeds of dropout included, the number of steps done, and
-    `state`. If the process is killed, even while it writes a checkpoint, the
+    A checkpoint contains every variable of the model and of its optimizer
+    (including the loss scale and the seeds of dropout), the number of steps
+    done, and `state`. If the process is killed, even while writing one, the
     last good one is intact. The data must resume, too: give `fit` a dataset
     that begins at the step that `restore` returns. (Keras' own
     `BackupAndRestore` saves neither seeds nor the position in the data, and
     repeats the epoch.)
 
     Each checkpoint is read back after it has been written; only then are older
-    ones deleted. It has a file of checksums: `restore` takes the newest
-    checkpoint that is whole, and logs a warning that names the damaged ones.
+    ones deleted. It has a file of checksums: `restore` takes the newest intact
+    checkpoint, and logs a warning that names the damaged ones.
 
-    A checkpoint also records which variables it has: their places in the model,
-    shapes and dtypes. `restore` refuses it where those of the model differ, for
-    instance because its code makes two layers in another order now.
+    A checkpoint also records the place, shape and dtype of each variable of
+    the model. `restore` refuses a checkpoint if the model's variables differ
+    from it, for instance because two layers are now created in another order.
 
     A checkpoint is written at steps that are multiples of `every`, and at the
     end of each epoch, after its evaluation. Put this callback after those that
@@ -58,8 +58,8 @@ class TrainingCheckpoint(keras.callbacks.Callback):
             if the disk damages one, there is another to resume from.
         state: optional dict, or dataclass that is not frozen, with anything
             else to save. It must be serializable as JSON, and is restored in
-            place, as JSON gives it back: keys are strings then, and tuples are
-            lists. Defaults to an empty dict.
+            place from JSON: keys become strings, and tuples become lists.
+            Defaults to an empty dict.
 
     Attributes:
         step: int. Steps done, skipped ones included.
@@ -74,8 +74,8 @@ class TrainingCheckpoint(keras.callbacks.Callback):
         OSError: the checkpoint could not be written; the last one is intact.
         ValueError: training begins without `restore`, and `directory` has
             checkpoints of later steps, which would be deleted; or, with
-            `steps_per_execution`, the steps of an epoch are unknown or no
-            multiple of it.
+            `steps_per_execution`, the number of steps of an epoch is unknown
+            or not a multiple of it.
 
     Example:
 
@@ -127,28 +127,27 @@ class TrainingCheckpoint(keras.callbacks.Callback):
 
     @property
     def latest(self) -> str | None:
-        """The path prefix of the newest checkpoint, whole or not, or `None`."""
+        """The newest checkpoint's path prefix, damaged or not, or `None`."""
         steps = self._files.steps()
         return self._files.prefix(steps[0]) if steps else None
 
     def restore(self, model: keras.Model) -> int:
         """Restores a compiled model, and this callback, from a checkpoint.
 
-        It takes the newest checkpoint that is whole.
-
-        Damaged checkpoints are skipped, with a warning in the log.
+        It takes the newest intact checkpoint. Damaged ones are skipped, with a
+        warning in the log.
 
         Args:
             model: built and compiled `keras.Model`, like the one that was
                 saved.
 
         Returns:
-            The number of steps done, `0` where there is no checkpoint yet.
+            The number of steps done, or `0` if there is no checkpoint yet.
 
         Raises:
-            ValueError: the checkpoint is not of the same variables; nothing is
-                changed then.
-            OSError: there are checkpoints, but none is whole.
+            ValueError: the checkpoint does not have the model's variables.
+                Nothing is changed then.
+            OSError: there are checkpoints, but none is intact.
         """
         self.set_model(model)
         path = self._find_whole()

@@ -2,9 +2,9 @@
 
 Such a directory contains `config.json`, `model.safetensors` (or shards of it
 with their index) and the files of a tokenizer. Tables map its modules to ours;
-the rest follows from the names of weights. Nothing is left out in silence:
-tensors without a place, and weights without a tensor, are named in one warning,
-and what changes the computation but is not computed here is refused.
+the rest follows from the names of weights. Nothing is ignored silently: one
+warning names tensors without a place in the model and weights without a tensor,
+and unsupported features that would change the computation are refused.
 """
 
 import difflib
@@ -68,11 +68,11 @@ class HuggingFaceDirectory:
 
     Attributes:
         path: The directory.
-        family: The names of its kind of model.
+        family: The names of weights and sizes in its kind of model.
 
     Raises:
-        ValueError: it contains no model, or a kind of model that is not known
-            here, or one that computes something else.
+        ValueError: the directory contains no model, or one whose kind or
+            features are not supported.
     """
 
     def __init__(self, path: str | os.PathLike[str]):
@@ -133,7 +133,7 @@ class HuggingFaceDirectory:
             `keras_pkm.models.MemoryBackbone`.
 
         Raises:
-            ValueError: the activation is none that is computed here.
+            ValueError: the activation is not supported.
         """
         activation = self._entry(self.family.activation)
         if activation not in _ACTIVATIONS:
@@ -154,7 +154,7 @@ class HuggingFaceDirectory:
         """Returns `num_classes` and `dropout` of the directory's classifier.
 
         Args:
-            **arguments: Arguments that were given; these win.
+            **arguments: Arguments that override the directory's.
 
         Raises:
             ValueError: there is no classifier, and `num_classes` is not given.
@@ -249,8 +249,8 @@ class HuggingFaceDirectory:
             vocabulary_size: The size of the model's vocabulary.
 
         Raises:
-            ValueError: its files are missing, or it computes something else, or
-                has tokens that the model does not have.
+            ValueError: the tokenizer's files are missing, or it has features
+                that are not supported, or tokens that the model lacks.
         """
         tokenizer = read_tokenizer(self.path, self.family.tokenizer)
         if tokenizer.vocabulary_size() > vocabulary_size:
@@ -272,9 +272,9 @@ class HuggingFaceDirectory:
             model: A backbone or task of this family.
 
         Raises:
-            ValueError: a tensor of the backbone is missing, or one has another
-                shape, or a head computes something else. The model is unchanged
-                then.
+            ValueError: a tensor of the backbone is missing, a tensor has
+                another shape, or a head has features that are not supported.
+                The model is unchanged then.
         """
         account = _Account(self._tensors)
         values: list[tuple[keras.Variable, np.ndarray]] = []

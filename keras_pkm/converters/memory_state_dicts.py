@@ -78,27 +78,27 @@ def memories_from_state_dict(
     The layers compute what the originals compute in inference.
 
     Args:
-        state_dict: The tensors of a model, or of a memory, by name: of torch,
-            or numpy arrays.
-        source: What made them: `"xlm"` (github.com/facebookresearch/XLM),
+        state_dict: The tensors of a model or of a memory, by name: torch
+            tensors or numpy arrays.
+        source: Their origin: `"xlm"` (github.com/facebookresearch/XLM),
             `"product-key-memory"` (the package of that name, 0.3), or
             `"memory-plus"` (github.com/facebookresearch/memory).
-        top_k: int. The number of slots that a head reads, which no tensor
-            shows: `mem_knn` or `topk` there.
-        num_heads: int. Needed for `"memory-plus"` alone: `mem_heads`.
+        top_k: int. The number of slots that a head reads, which the tensors do
+            not show: `mem_knn` or `topk` in the original code.
+        num_heads: int. Needed only for `"memory-plus"`: `mem_heads` there.
         options: optional. The arguments with which the memories were made, such
-            as the `params` of a checkpoint of XLM. Those that no tensor shows
-            are checked. With XLM's `mem_share_values`, all memories get one
-            table; without `options` each gets a table of its own.
+            as the `params` of a checkpoint of XLM. Arguments that the tensors
+            do not show are checked. With XLM's `mem_share_values`, all memories
+            get one table; without `options` each gets a table of its own.
 
     Returns:
         A dict of built `keras_pkm.layers.ProductKeyMemory`, by the prefix of
-        their names in the state dict. Memories of Memory+ that have no values
-        read the table of the first one, as there.
+        their names in the state dict. Memories of Memory+ without values of
+        their own read the table of the first one, as in the original.
 
     Raises:
-        ValueError: there is no memory; a tensor is missing, has another shape,
-            or belongs to an option without counterpart, which is named.
+        ValueError: there is no memory; or a tensor is missing, has another
+            shape, or belongs to an option that is not supported.
 
     Example:
 

@@ -33,16 +33,16 @@ def memory_usage(
         preprocessor: The directory of an exported preprocessor. Encoders need
             one, because they take no text.
         batch_size: Number of texts in a batch.
-        progress: A function of the batches and a title, which returns the
-            batches, such as `tqdm.tqdm`. Nothing is shown by default.
+        progress: A function that takes the batches and a title and returns the
+            batches, such as `tqdm.tqdm`. By default no progress is shown.
 
     Returns:
-        Two dicts by the number of a memory's layer, counted from 1: the
+        Two dicts, keyed by the number of a memory's layer, counted from 1: the
         figures of `keras_pkm.metrics.MemoryUsage`, as Python numbers; and the
         number of slots.
 
     Raises:
-        ValueError: An argument is impossible, or names no such model.
+        ValueError: An argument is invalid, or names no such exported model.
         RuntimeError: Keras uses another backend than TensorFlow.
 
     Example:

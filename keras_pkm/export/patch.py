@@ -31,7 +31,7 @@ def patch(
     *,
     revert: bool = False,
 ) -> int:
-    """Writes a copy of an exported model that knows what a patch teaches.
+    """Writes a copy of an exported model with a patch applied or reverted.
 
     Only rows of the model's memories differ. The copy is written whole or not
     at all.
@@ -40,10 +40,10 @@ def patch(
         model: The directory of a model that `saved_model` wrote, with all rows
             of its memories in float32.
         patch: A `keras_pkm.teaching.MemoryPatch` of the model that was
-            exported, or the file of one, which needs the package
+            exported, or the path of its file, which needs the package
             `safetensors`.
         path: The directory to write; new or empty.
-        revert: Whether the patch is undone.
+        revert: Whether to revert the patch.
 
     Returns:
         The number of rows that were changed.

@@ -60,8 +60,8 @@ class Exported:
         path: The directory.
         what: The kind of model.
         size: Its number of bytes on disk.
-        change: A Markdown table of what smaller tables change; empty if that
-            was not measured.
+        change: A Markdown table that compares it with the given model; empty
+            if `compare` and `prune_unused` were empty.
     """
 
     path: pathlib.Path
@@ -98,20 +98,19 @@ def saved_model(
 
     Args:
         task: A masked language model, text classifier or question answerer of
-            KerasHub or of this package. Its backbone alone is enough for
-            `what="encoder"`, and its preprocessor, or tokenizer, for
-            `what="preprocessor"`.
+            KerasHub or of this package. For `what="encoder"` a backbone is
+            enough, and for `what="preprocessor"` a preprocessor or tokenizer.
         path: The directory to write; new or empty.
-        what: `"mlm"` (text with gaps to tokens), `"classifier"` (text to
-            classes), `"qa"` (a question and its context to an answer),
-            `"encoder"` or `"preprocessor"` (TF Hub's API for text). Defaults
-            to the kind of `task`.
+        what: What to export: `"mlm"` (predicts the masked tokens of a text),
+            `"classifier"` (predicts the class of a text), `"qa"` (answers a
+            question from its context), or `"encoder"` or `"preprocessor"`
+            (both with TF Hub's API for text). Defaults to the kind of `task`.
         tokenizer: The tokenizer of the model. Defaults to that of the
             preprocessor of `task`. Unless an encoder is exported, it must be a
             WordPiece tokenizer, such as BERT's.
         sequence_length: Number of tokens of an input. Defaults to that of the
-            preprocessor of `task`, or else to 128, or to what the model can
-            take if that is less.
+            preprocessor of `task`; without one, to 128 or the model's maximum,
+            whichever is less.
         labels: Names of a classifier's classes. Default to their numbers.
         texts: Number of texts of a classifier's input: 1, or 2 for pairs.
             Defaults to 1.
@@ -119,22 +118,23 @@ def saved_model(
             question's context. Defaults to 128.
         answer_length: Maximum number of tokens of an answer. Defaults to 30.
         values_dtype: Format of the stored memory values: `"float32"`,
-            `"bfloat16"`, or `"int8"` with a scale for each row, which does
-            not suit a memory of facts. Only float32 can be trained further.
-        prune_unused: Texts. Only memory rows that these read are kept; all
-            others are replaced by a single row of zeros. Not for models of two
-            texts, and neither is `compare`: single texts are read.
-        keep_top: With `prune_unused`, the smallest set of rows that have this
-            percentage of all read weights is kept.
+            `"bfloat16"`, or `"int8"` with a scale for each row (not for a
+            `keras_pkm.layers.FactMemory`). Only float32 can be trained further.
+        prune_unused: Texts. Only memory rows that these texts read are kept;
+            all others are replaced by a single row of zeros. Like `compare`, it
+            reads single texts, and so does not work for models of two texts.
+        keep_top: With `prune_unused`, only the smallest set of rows that has
+            this percentage of the weights of all reads is kept.
         compare: Texts on which the exported model is compared with the given
             one. Defaults to a tenth of `prune_unused`, which is then not used
             to choose rows.
         name: The model's name in the model card. Defaults to `task.name`.
-        recipe: How the model was trained, as JSON accepts it, for the card.
+        recipe: The settings of its training, for the card; a dict that can be
+            serialized as JSON.
         report: The figures of its training as Markdown, for the card.
-        progress: A function of the batches that `prune_unused` and `compare`
-            give and a title, which returns the batches, such as `tqdm.tqdm`.
-            Nothing is shown by default.
+        progress: A function that takes the batches of `prune_unused` and
+            `compare` and a title, and returns the batches, such as `tqdm.tqdm`.
+            By default no progress is shown.
 
     Returns:
         What was written: an object with the attributes `path`, `what`, `size`

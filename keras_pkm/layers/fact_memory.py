@@ -34,45 +34,44 @@ _COMPETING = 4
 class FactMemory(Memory):
     """A memory whose slots are facts: a subject, and what is asked of it.
 
-    A subject is an n-gram of token ids. A text is about the subject that stood
-    last in it, at most `window` tokens ago; the longest one, if several end at
-    a token. In a longer word, as Bob in Bobby, it does not stand. Each kind of
-    question, a relation, has a key; a token x asks what the key says that fits
-    it best,
+    A subject is an n-gram of token ids. Each token x is about the last subject
+    that ended at most `window` tokens ago, and about the longest one if several
+    ended at the same token. Part of a longer word, such as Bob in Bobby, is not
+    a subject. Each relation, that is, each kind of question, has a key, and
+    each row of a subject has the key of the question that it answers:
 
         s = ⟨key, x⟩ + bias of the key + bias of the row    (for each row)
         output = value of the row with the largest s        if it is above 0
 
-    among the rows of the subject, each of which has a key; of more than four,
-    those whose keys fit best. In all other cases the output is exactly zero: a
-    model to which this memory is added stays, bit for bit, as it was, wherever
-    no subject stands, and wherever something else is asked of a subject. So
-    facts about other subjects that are taught later leave earlier ones as they
-    are, unless the later subject stands between the earlier one and its
-    question, or in its value. (Compiled in bfloat16, a model may round in
-    another way once it has a memory.)
+    In all other cases the output is exactly zero. (Of more than four rows, only
+    the four whose keys fit best compete.) So a model to which this memory is
+    added stays as it was, bit for bit, wherever no subject occurs or something
+    else is asked about one. Facts taught later about other subjects leave
+    earlier facts unchanged, unless the later subject occurs between the earlier
+    one and its question, or in its value. (Compiled in bfloat16, a model may
+    round differently once it has a memory.)
 
     The table has a row for each key, and one for each pair of a subject and a
-    key. The last column of each is its bias. Rows belong to nobody at first:
-    `claim_key` and `claim` give them away, and a row's tag says whose it is.
-    `keras_pkm.teaching.FactTeacher` does so, fits the keys, and finds the
+    key. The last column of each row is its bias. At first all rows are free:
+    `claim_key` and `claim` assign them, and a row's tag identifies its owner.
+    `keras_pkm.teaching.FactTeacher` claims rows, fits the keys, and finds the
     values.
 
     Args:
-        num_slots: int. Number of rows of the table. A fact needs one for each
-            token of its value, in each tokenization of the subject.
-        num_keys: int. The rows that are keys, at most 256. A relation needs as
-            many as its longest value has tokens. Defaults to `64`.
+        num_slots: int. Number of rows of the table. For each tokenization of
+            the subject, a fact needs one row for each token of its value.
+        num_keys: int. Number of rows that are keys, at most 256. A relation
+            needs as many as its longest value has tokens. Defaults to `64`.
         orders: tuple of int. The numbers of tokens that a subject may have.
             Defaults to 1 to 16.
-        window: int. For how many tokens a text is about a subject, from the
+        window: int. The number of tokens that are about a subject, from the
             last token of the subject on. Defaults to `128`.
-        reach: int. The number of neighbouring slots in which the rows of a
-            subject are looked for. Defaults to `32`.
-        word_edges: optional str. Which tokens begin or end in a word. A task
-            with a tokenizer brings it when it gets the memory; without it, a
-            subject is also seen in longer words that begin or end with its
-            tokens. Defaults to `None`.
+        reach: int. The number of consecutive slots that are searched for the
+            rows of a subject. Defaults to `32`.
+        word_edges: optional str. Encodes which tokens begin or end in the
+            middle of a word. `keras_pkm.models.add_memory` takes it from a
+            task's tokenizer. Without it, a subject is also found in longer
+            words that begin or end with its tokens. Defaults to `None`.
         **kwargs: further arguments of `keras_pkm.layers.Memory`.
 
     Call arguments: those of `keras_pkm.layers.Memory`. `token_ids` is needed:
@@ -379,7 +378,7 @@ class FactMemory(Memory):
         return int(start + free[0])
 
     def release(self, slots: Sequence[int]) -> None:
-        """Takes rows away from whom they belong to, and fills them with zeros.
+        """Frees claimed rows, and fills them with zeros.
 
         Args:
             slots: sequence of int.

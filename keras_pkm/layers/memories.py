@@ -14,8 +14,8 @@ def memories(model: keras.layers.Layer) -> dict[int, Memory]:
 
     Returns:
         A dict. A memory in a Transformer block of the model, or of its
-        `backbone`, has the number of the block, counted from 1; of the first,
-        if several blocks share it. All others
+        `backbone`, has the number of the block, counted from 1. If several
+        blocks share it, it has the number of the first. All other memories
         follow in the order of the model's layers. In a model without such
         blocks the memories themselves are counted from 1.
 

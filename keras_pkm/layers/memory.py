@@ -33,19 +33,18 @@ class Memory(StoredSettings, keras.layers.Layer):
         slots, weights = address(x)                 (k slots for each head)
         output = combine(x, Σ_heads Σ_j weights[j] · values[slots[j]])
 
-    A kind of memory is a subclass with an `address`, such as
+    A kind of memory is a subclass that implements `address`, such as
     `keras_pkm.layers.ProductKeyMemory` and `keras_pkm.layers.NGramMemory`. It
-    may have a `combine` of its own, too. Whatever the package does with
-    memories, it does with each kind: `keras_pkm.models.add_memory`,
-    `keras_pkm.optimizers.PKMAdam`, teaching, patches, metrics, freezing,
-    exports.
+    may also override `combine`. The whole package works with every kind:
+    `keras_pkm.models.add_memory`, `keras_pkm.optimizers.PKMAdam`, teaching,
+    patches, metrics, freezing and exports.
 
     The layer itself has no residual connection and no layer normalization.
 
     Args:
         num_slots: int. Number of rows of the table, below `2³¹`.
-        num_heads: int. Number of reads of a token.
-        top_k: int. Number of slots in a read.
+        num_heads: int. Number of heads.
+        top_k: int. Number of slots that each head reads.
         value_dim: int. Width of the values. Defaults to the width of the
             inputs; if it differs from that, a projection without bias brings
             the output to the inputs' width.
@@ -53,9 +52,9 @@ class Memory(StoredSettings, keras.layers.Layer):
         values_initializer, values_regularizer, values_constraint: optional,
             see `keras_pkm.layers.ValueTable`.
         table: optional `keras_pkm.layers.ValueTable`, shared with other
-            memories. Its own arguments count then. Such a memory has no
-            config: rebuild its model by your code, and use `load_weights`.
-            Defaults to a table of this memory alone.
+            memories. Its own initializer, regularizer and constraint are used.
+            A memory with a shared table has no config: rebuild its model in
+            code, and use `load_weights`. Defaults to a table of its own.
         implementation: `"fastest"`, `"portable"` (operations of the backend
             alone) or `"auto"`: the fastest one in training and the portable
             one otherwise, so that exported models run anywhere. Defaults to
@@ -73,12 +72,11 @@ class Memory(StoredSettings, keras.layers.Layer):
         training: bool. Whether dropout and the like act as in training.
         return_memory_access: bool. Whether to return the slots read, too.
             Defaults to `False`.
-        token_ids: int tensor of shape `(batch, length)`, for kinds of memory
-            whose `context_size` is above zero, and for inputs of shape
-            `(batch, length, dim)`: the ids of the tokens. Ids of tokens before
-            them may precede them, `(batch, context_size - 1 + length)`. Where
-            there is no token, the id is -1. Models of `keras_pkm.models` pass
-            them.
+        token_ids: int tensor of shape `(batch, length)`: the ids of the tokens
+            of inputs of shape `(batch, length, dim)`, for kinds of memory whose
+            `context_size` is above zero. Ids of earlier tokens may precede
+            them, in shape `(batch, context_size - 1 + length)`. An id of -1
+            means no token. Models of `keras_pkm.models` pass `token_ids`.
 
     Returns:
         A tensor of shape `(..., dim)`, or, with `return_memory_access=True`, a
@@ -99,13 +97,13 @@ class Memory(StoredSettings, keras.layers.Layer):
     TensorShape([4, 10, 64])
 
     Attributes:
-        context_size: int. How many token ids `address` needs of each token: its
-            own and those of the tokens before it. If it is above zero,
-            `address` takes a fourth argument, an int32 tensor of shape
-            `(tokens, context_size)`, in the order of the text. It is -1 before
-            the beginning of a text. Zero unless a kind of memory sets it.
+        context_size: int. The number of ids that `address` needs for each
+            token: its own and those of the tokens before it. If it is above
+            zero, `address` takes them as a fourth argument, an int32 tensor of
+            shape `(tokens, context_size)`, in the order of the text, with -1
+            before the beginning of a text. Zero unless a subclass sets it.
         uses_inputs: bool. Whether the output depends on the inputs, and not on
-            the token ids alone. True unless a kind of memory sets it.
+            the token ids alone. True unless a subclass sets it.
     """
 
     context_size = 0
@@ -182,7 +180,8 @@ class Memory(StoredSettings, keras.layers.Layer):
     ) -> Tensor:
         """Returns what each token reads in the table.
 
-        Here it is the sum over heads and slots, of shape `(tokens, value_dim)`.
+        By default, this is the sum over heads and slots, of shape
+        `(tokens, value_dim)`.
 
         Args:
             slots: int32 tensor of shape `(tokens, num_heads, top_k)`.
@@ -196,7 +195,7 @@ class Memory(StoredSettings, keras.layers.Layer):
     ) -> Tensor:
         """Returns the output of each token.
 
-        Here it is what was read, brought to the width of the inputs.
+        By default, this is what was read, projected to the inputs' width.
 
         Args:
             tokens: float tensor of shape `(tokens, dim)`, zero at padding.
@@ -262,10 +261,10 @@ class Memory(StoredSettings, keras.layers.Layer):
         )
 
     def share_table(self, table: ValueTable) -> None:
-        """Makes the memory read a table that others read, too.
+        """Makes the memory read a table that other memories read, too.
 
         Args:
-            table: The table. It must fit when the memory is built.
+            table: The table. Its sizes are checked when the memory is built.
         """
         self.table = table
         self._shared_table = True
@@ -379,8 +378,8 @@ class Memory(StoredSettings, keras.layers.Layer):
     def parts(self) -> dict[str, list[keras.Variable | keras.layers.Layer]]:
         """Returns what `keras_pkm.models.freeze_memory` can freeze, by name.
 
-        Here it is the `"values"`, and the `"output"` if layers bring them to
-        the width of the inputs. A kind of memory adds parts of its own.
+        By default, these are `"values"`, and `"output"` if layers project the
+        values to the width of the inputs. Subclasses add parts of their own.
         """
         output = self.output_layers()
         return {
@@ -412,16 +411,16 @@ class Memory(StoredSettings, keras.layers.Layer):
         return {}
 
     def needed_rows(self, slots: np.ndarray, tags: np.ndarray) -> np.ndarray:
-        """Returns the slots of rows without which other rows mean nothing.
+        """Returns the slots of the rows that the given rows depend on.
 
         Args:
-            slots: int64 array: the slots of these rows.
+            slots: int64 array: the slots of the given rows.
             tags: int32 array of shape `(num_slots,)`: the tags of the table.
         """
         return slots[:0]
 
     def unread_row(self, width: int) -> np.ndarray:
-        """Returns the row that stands for rows which no text reads.
+        """Returns the row that replaces all unread rows in a pruned export.
 
         Args:
             width: int. The width of the table.
@@ -429,14 +428,13 @@ class Memory(StoredSettings, keras.layers.Layer):
         return np.zeros(width, "float32")
 
     def check_tags(self, tags: np.ndarray) -> None:
-        """Checks that no row would lack another one that it needs.
+        """Checks that no row would lack a row that it depends on.
 
         Args:
-            tags: int32 array of shape `(num_slots,)`: tags that the table is to
-                get.
+            tags: int32 array of shape `(num_slots,)`: the table's new tags.
 
         Raises:
-            ValueError: a row would lack another one.
+            ValueError: a row would lack a row that it depends on.
         """
 
     def get_config(self) -> dict[str, Any]:

@@ -30,11 +30,11 @@ class MemoryBlock(keras.layers.Layer):
         y + memory(norm(y))
 
     where norm is a layer normalization, or nothing if the memory's output does
-    not depend on its inputs. The values of the memory are zero at
-    first, so that the block computes what it computed before, and learn from
-    the first step on. It takes the arguments of the block and returns what the
-    block returns: a tensor, or a tuple whose first entry is the tensor, such
-    as the outputs and the attention's cache.
+    not depend on its inputs. The values of the memory are zero at first, so
+    that nothing changes until training, and are trained from the first step
+    on. This layer takes the arguments of the block and returns what the block
+    returns: a tensor, or a tuple whose first entry is the tensor, such as the
+    outputs and the attention cache.
 
     Args:
         block: built `keras.layers.Layer`, such as
@@ -42,18 +42,18 @@ class MemoryBlock(keras.layers.Layer):
             with its weights.
         memory: optional. A `keras_pkm.layers.Memory`, of which the layer gets
             a copy with weights of its own; the config of one; or a dict of
-            arguments of `keras_pkm.layers.ProductKeyMemory`, whose queries are
-            normalized by `"layer"` if it does not say otherwise: statistics of
-            a batch would tell a causal model of later tokens. Unless it has a
-            `values_initializer`, its values are zero at first. Defaults to
-            none of these arguments.
+            arguments of `keras_pkm.layers.ProductKeyMemory`, in which
+            `query_normalization` defaults to `"layer"`, because batch
+            statistics would reveal later tokens to a causal model. Values are
+            zero at first unless a `values_initializer` is given. Defaults to
+            an empty dict.
         **kwargs: further arguments of `keras.layers.Layer`. The dtype policy
             is the block's if none is given.
 
     Call arguments:
-        *args, **kwargs: those of the block. Of an argument `padding_mask`,
-            `decoder_padding_mask`, or `attention_mask` of shape
-            `(batch, length)` the memory makes use, too: padding reads nothing.
+        *args, **kwargs: those of the block. The memory, too, uses a
+            `padding_mask`, `decoder_padding_mask`, or `attention_mask` of shape
+            `(batch, length)`: padding reads nothing.
         training: bool. Whether dropout and batch norms act as in training.
         return_memory_access: bool. Whether to return a tuple of what the block
             returns and the memory access `(slots, weights)`, see

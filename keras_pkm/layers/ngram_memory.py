@@ -24,9 +24,9 @@ class Claim(NamedTuple):
     """What `NGramMemory.claim` did.
 
     Attributes:
-        rows: int. The rows that belong to the n-grams now.
-        lost: int. The rows that the n-grams would have read, but that other
-            n-grams had claimed before.
+        rows: int. The number of rows that now belong to the n-grams.
+        lost: int. The number of their rows that other n-grams had claimed
+            before.
     """
 
     rows: int
@@ -47,33 +47,33 @@ class NGramMemory(Memory):
     the same slot.
 
     With `gate="engram"`, the rows that a token reads are concatenated to e, and
-    a gate tells how much of them fits the token's x:
+    a gate scales them by how well they fit the token's x:
 
         s = ⟨RMS(e W_K), RMS(x)⟩ / √dim
         output = σ(sign(s) √max(|s|, 10⁻⁶)) · e W_V
 
-    as in Engram, without its causal convolution: while a text is generated,
-    that would need what earlier tokens have read.
+    as in Engram, but without its causal convolution, which would need the reads
+    of earlier tokens while text is generated.
 
-    With `tags=True`, a row is read only by the n-gram that has claimed it:
-    `claim` says which n-grams have rows. Everywhere else the output is zero, so
-    that a model to which such a memory is taught something stays exactly as it
-    was wherever none of these n-grams stands. To train it before any row is
-    claimed is an error.
+    With `tags=True`, a row is read only by the n-gram for which `claim` has
+    claimed it. Everywhere else the output is zero, so that teaching such a
+    memory leaves the model exactly as it was wherever none of these n-grams
+    occurs. Training it before any row is claimed raises an error.
 
     Args:
         num_slots: int. Number of slots. All n-grams share them.
         orders: tuple of int. The numbers n of tokens in an n-gram. Defaults to
             `(2, 3)`.
-        num_heads: int. Number of hashes of each n-gram, each of which has a
-            slot. Defaults to `1`.
+        num_heads: int. Number of hashes of each n-gram; each selects a slot.
+            Defaults to `1`.
         gate: optional, `"engram"`. Defaults to none.
         tags: bool. Whether rows are read only by n-grams that have claimed
             them. Defaults to `False`.
-        hash_seed: int. Memories with different ones have different hashes.
+        hash_seed: int. Memories with different seeds have different hashes.
             Defaults to `0`.
         value_dim: int. Width of the values. Defaults to the width of the
-            inputs, or with a gate to its share for each row that a token reads.
+            inputs, or with a gate to that width divided by the number of rows
+            that a token reads.
         **kwargs: further arguments of `keras_pkm.layers.Memory`.
 
     Call arguments: those of `keras_pkm.layers.Memory`. `token_ids` is needed:
@@ -239,22 +239,22 @@ class NGramMemory(Memory):
         span: tuple[int, int] | None = None,
         parts: bool = False,
     ) -> Claim:
-        """Gives rows to n-grams of a text, which then read them.
+        """Claims rows for n-grams of a text, which then read them.
 
-        A row that another n-gram has claimed already stays with that one.
+        A row that another n-gram has already claimed stays with that n-gram.
 
         Args:
             token_ids: sequence of int. The ids of the text's tokens.
-            span: optional. The first token of the n-gram and the one behind
-                its last. Defaults to the whole text.
-            parts: bool. Whether to claim rows for all n-grams of the orders
-                of the memory within the span, instead of for the one that is
-                the span. Defaults to `False`.
+            span: optional. The positions of the n-gram's first token and of
+                the token after its last. Defaults to the whole text.
+            parts: bool. Whether to claim rows for all n-grams within the span
+                that have one of the memory's `orders`, instead of for the span
+                as one n-gram. Defaults to `False`.
 
         Returns:
-            A tuple `(rows, lost)`, the numbers of rows that belong to the
-            n-grams now, and that they would have read as well but for n-grams
-            which had claimed them before.
+            A tuple `(rows, lost)`: the number of rows that now belong to the
+            n-grams, and the number of their rows that other n-grams had
+            claimed before.
 
         Raises:
             ValueError: the memory has no tags or is not built; or the span has

@@ -42,8 +42,8 @@ class PKMTransformerEncoder(keras_hub.layers.TransformerEncoder):
         block: `"ffn"`, `"pkm"` or `"resm"`. Defaults to `"ffn"`.
         memory: optional. A `keras_pkm.layers.Memory`, of which the layer gets
             a copy with weights of its own; the config of one; or a dict of
-            arguments of `keras_pkm.layers.ProductKeyMemory`. Defaults to that
-            layer's defaults.
+            arguments of `keras_pkm.layers.ProductKeyMemory`. Defaults to an
+            empty dict.
         **kwargs: further arguments of
             `keras_hub.layers.TransformerEncoder`: `dropout`, `activation`,
             `layer_norm_epsilon`, `kernel_initializer`, `bias_initializer`,

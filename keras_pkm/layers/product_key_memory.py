@@ -27,7 +27,7 @@ class ProductKeyMemory(Memory):
     Each of the `num_heads` heads turns a token into a query, finds the `top_k`
     best of the `num_sub_keys²` slots, and reads their values:
 
-        q = normalize(x W + b)                        (one query a head)
+        q = normalize(x W + b)                        (one query per head)
         slots, scores = the top_k best q · key(slot)
         PKM(x) = Σ_heads Σ_j softmax(scores)[j] · values[slots[j]]
 
@@ -42,8 +42,8 @@ class ProductKeyMemory(Memory):
 
     The layer itself has no residual connection and no layer normalization;
     `keras_pkm.models.add_memory` places it in Transformer blocks. Train it
-    with `keras_pkm.optimizers.PKMAdam`, which leaves the rows of the table
-    unchanged that no token has read.
+    with `keras_pkm.optimizers.PKMAdam`, which changes only the rows of the
+    table that tokens have read.
 
     Args:
         num_sub_keys: int. Number of sub-keys for each half of a query; the
@@ -62,15 +62,15 @@ class ProductKeyMemory(Memory):
             over all replicas. `"layer"` normalizes each query, and
             `"half_layer"` each half of one. Defaults to `"batch"`.
         query_hidden_dims: tuple of int. The widths of the hidden layers of the
-            network that makes the queries; each is normalized as the queries
-            are, and followed by a ReLU. Defaults to none: a projection alone.
+            network that computes the queries. Each is followed by the same
+            normalization as the queries, and by a ReLU. Defaults to no hidden
+            layers: a single projection.
         query_dropout, value_dropout: float in [0, 1). Default to `0`.
-        key_dropout: float in [0, 1). The probability with which a sub-key is
-            not there in a step of training, for any of its tokens. Defaults to
-            `0`.
-        head_dropout: float in [0, 1). The probability with which a head reads
-            nothing in a step of training; what the others read is scaled up.
-            Defaults to `0`.
+        key_dropout: float in [0, 1). The probability that a sub-key is dropped
+            in a train step, for all tokens. Defaults to `0`.
+        head_dropout: float in [0, 1). The probability that a head reads
+            nothing in a train step; the reads of the other heads are scaled
+            up. Defaults to `0`.
         gate: bool. Whether the output is gated, as in Memory+. Defaults to
             `False`.
         sub_keys_initializer: optional. Defaults to a uniform one around 0.

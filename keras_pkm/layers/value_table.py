@@ -36,9 +36,9 @@ class ValueTable(keras.layers.Layer):
         values_regularizer: optional. It reads the whole table, so that each
             step changes all rows.
         values_constraint: optional. It rewrites the whole table at each step.
-        tags: bool. Whether each row has a tag, too: an int32 that says whose
-            row it is, in the variable `tags` of shape `(num_slots,)`. It is
-            zero where nobody has claimed the row. Defaults to `False`.
+        tags: bool. Whether each row also has a tag, an int32 that identifies
+            its owner, in the variable `tags` of shape `(num_slots,)`. The tag
+            of an unclaimed row is zero. Defaults to `False`.
         **kwargs: further arguments of `keras.layers.Layer`, such as `name` and
             `dtype`. The values and their sums are float32 under every policy.
 

@@ -27,8 +27,8 @@ class ClassMemoryUsage(keras.metrics.Metric):
 
     - `kl`: KL(t⁺‖t⁻) in nats. Half a read is added to each t'⁻ᵢ: otherwise it
       would be infinite if class 1 reads a slot that class 0 does not;
-    - `outside`: the share of t⁺ in such slots: how much of `kl` depends on the
-      added half read;
+    - `outside`: the share of t⁺ in slots that only class 1 reads: how much of
+      `kl` depends on the added half read;
     - `iou`: intersection over union, Σ min(t⁺, t⁻) / Σ max(t⁺, t⁻): 1 if both
       classes read alike, 0 if they share no slot;
     - `reads_0`, `reads_1`: the numbers of top-1 reads, Σ t'⁻ and Σ t'⁺.
@@ -41,7 +41,7 @@ class ClassMemoryUsage(keras.metrics.Metric):
         num_slots: int. Slots of the memory,
             `keras_pkm.layers.ProductKeyMemory.num_slots`.
         name: str. Defaults to `"class_memory_usage"`.
-        dtype: accepted as by other metrics. Counts have their own dtype.
+        dtype: accepted as in other metrics, but counts have their own dtype.
 
     Example:
 
@@ -89,11 +89,10 @@ class ClassMemoryUsage(keras.metrics.Metric):
 
         Raises:
             ValueError: an argument has another shape, or `labels` are neither
-                whole numbers nor one-hot. In a graph of TensorFlow, where
-                values are not known yet, these raise
-                `tf.errors.InvalidArgumentError`. Functions that JAX or XLA
-                compiles raise nothing for values: the examples are not
-                counted.
+                whole numbers nor one-hot. In a TensorFlow graph, where values
+                are not known yet, wrong labels raise
+                `tf.errors.InvalidArgumentError`. In functions compiled by JAX
+                or XLA, they raise nothing, and their examples are not counted.
         """
         all_slots = ops.convert_to_tensor(slots, "int32")
         read, shares, counted = flatten_access(all_slots, weights, padding_mask)

@@ -31,12 +31,12 @@ class MatthewsCorrelation(keras.metrics.Metric):
 
     Args:
         num_classes: int. Defaults to `2`.
-        threshold: float. A prediction of a single number, such as a sigmoid's
-            output, means class 1 if it is larger. Defaults to `0.5`. For single
-            logits pass `0`.
+        threshold: float. If predictions are single numbers, such as a sigmoid's
+            outputs, larger ones mean class 1. Pass `0` for single logits.
+            Defaults to `0.5`.
         name: str. Defaults to `"matthews_correlation"`.
-        dtype: accepted as by other metrics. Weights of examples are summed in
-            float64, and on JAX in pairs of float32.
+        dtype: accepted as in other metrics, but weights of examples are summed
+            in float64, or on JAX in pairs of float32.
 
     Example:
 
@@ -82,19 +82,19 @@ class MatthewsCorrelation(keras.metrics.Metric):
                 which may be smoothed: the largest entry is the class.
             y_pred: float tensor of shape `(batch, num_classes)`, logits or
                 probabilities; the largest one is the predicted class. With
-                two classes also of shape `(batch, 1)` or `(batch,)`: the
-                probability of class 1, or its logit if `threshold` is not
+                two classes, the shape may also be `(batch, 1)` or `(batch,)`:
+                the probability of class 1, or its logit if `threshold` is not
                 between 0 and 1.
             sample_weight: optional number, or tensor of shape `(batch,)` or
                 `(batch, 1)`.
 
         Raises:
             ValueError: an argument has another shape; `y_true` has other
-                values; or single predictions are not probabilities, but
-                `threshold` is one. Where values are known only later, in a
-                graph of TensorFlow, they raise
-                `tf.errors.InvalidArgumentError`. Functions that JAX or XLA
-                compiles raise nothing for values: the result is NaN.
+                values; or `threshold` is a probability, but single predictions
+                are not. In a TensorFlow graph, where values are not known yet,
+                wrong values raise `tf.errors.InvalidArgumentError`. In
+                functions compiled by JAX or XLA, they raise nothing, and the
+                result is NaN.
         """
         true = class_labels(y_true, "y_true", self.num_classes)
         predicted = self._predicted_classes(ops.convert_to_tensor(y_pred))

@@ -25,7 +25,7 @@ _RULE = "`step` must be below 2**31 and larger than that of the last update"
 
 @keras.saving.register_keras_serializable("keras_pkm")
 class MemoryStaleness(keras.metrics.Metric):
-    """For each slot, the last checkpoint at which it was still a top-1 slot.
+    """Records the last checkpoint at which each slot was a top-1 slot.
 
     Pass it the top-1 reads of one checkpoint after another, on the same
     held-out data, as `keras_pkm.callbacks.MemoryUsageMonitor` does.
@@ -44,7 +44,7 @@ class MemoryStaleness(keras.metrics.Metric):
         num_slots: int. Slots of the memory,
             `keras_pkm.layers.ProductKeyMemory.num_slots`.
         name: str. Defaults to `"memory_staleness"`.
-        dtype: accepted as by other metrics. Steps are integers below 2**31.
+        dtype: accepted as in other metrics, but steps are integers below 2**31.
 
     Example:
 
@@ -95,9 +95,9 @@ class MemoryStaleness(keras.metrics.Metric):
 
         Raises:
             ValueError: the step is not larger than the last one, or too large;
-                or `top1_reads` has another shape. In a graph of TensorFlow the
-                former is a `tf.errors.InvalidArgumentError`. Functions that
-                JAX or XLA compiles raise nothing for it: the update is
+                or `top1_reads` has another shape. In a TensorFlow graph, a
+                wrong step raises `tf.errors.InvalidArgumentError`. In functions
+                compiled by JAX or XLA, it raises nothing, and the update is
                 ignored.
         """
         is_read = _is_positive(top1_reads)

@@ -28,14 +28,14 @@ class MemoryUsage(keras.metrics.Metric):
     - `mu`: memory usage, the share of slots with u' > 0;
     - `top1_mu`: top-1 memory usage, the share of slots with t' > 0: each head
       of each token counts its best slot;
-    - `top1_token_mu`: the same, but each token counts one slot, that of the
-      largest weight among all its heads;
+    - `top1_token_mu`: the same, but each token counts only one slot, the one
+      with the largest weight among all its heads;
     - `kl_u`, `kl_w`: Kullback-Leibler divergence of u and w from the uniform
       distribution, ln(slots) + Σ p ln p, in nats: 0 if all slots are read
-      alike, ln(slots) if all reads fall on one;
+      equally, ln(slots) if all reads are of one slot;
     - `top1_reads`: the number of top-1 reads, Σ t'. Usage grows with it: if
-      there are fewer than five top-1 reads a slot, state the number beside
-      the figures.
+      there are fewer than five top-1 reads per slot, report this number with
+      the other figures.
 
     Figures are float64, and on JAX float32; `counts` and `totals` are exact
     integers, up to 2**51. The weights of a batch are summed in the dtype of the
@@ -46,7 +46,7 @@ class MemoryUsage(keras.metrics.Metric):
         num_slots: int. Slots of the memory,
             `keras_pkm.layers.ProductKeyMemory.num_slots`.
         name: str. Defaults to `"memory_usage"`.
-        dtype: accepted as by other metrics. Counts and sums have their own
+        dtype: accepted as in other metrics, but counts and sums have their own
             dtypes.
 
     Example:

@@ -26,41 +26,41 @@ def add_memory(
     """Adds memories to a language model of KerasHub: the paper's "+Init".
 
     The values of the memories are zero at first, so that the new model computes
-    exactly what the plain one does, and learn from the first step on. Its class
-    is a subclass of the plain model's class: it has the same methods, such as
-    `generate`, and its presets are loaded by the same `from_preset`, after
-    `import keras_pkm`. Tasks train under `tf.distribute`, and by default with
-    `keras_pkm.optimizers.PKMAdam`.
+    exactly the same as the plain one; they are trained from the first step on.
+    The new class is a subclass of the plain model's class: it has the same
+    methods, such as `generate`, and its presets are loaded by the same
+    `from_preset`, after `import keras_pkm`. Tasks can be trained under
+    `tf.distribute`, and by default use `keras_pkm.optimizers.PKMAdam`.
 
     Args:
-        model: `keras_hub.models.Backbone`, or a task, which is a
+        model: a `keras_hub.models.Backbone`, or a task: a
             `keras_hub.models.CausalLM`, `MaskedLM` or `TextClassifier`, or a
-            `keras_pkm.models.QuestionAnswerer`; trained or not. A
-            model that this function returned without memories will do, too.
+            `keras_pkm.models.QuestionAnswerer`; trained or not. It may be a
+            model without memories that this function returned.
         memory_layers: tuple of int. The Transformer blocks that get a memory,
-            counted from 1. With an empty tuple the model stays plain, in a
-            class that trains as the others do.
+            counted from 1. If it is empty, the model stays plain, but its class
+            trains like those with memory.
         memory: optional. A `keras_pkm.layers.Memory`, of which each block gets
             a copy with weights of its own, and with the dtype policy of the
             block; the config of one; or a dict of arguments of
-            `keras_pkm.layers.ProductKeyMemory`, of which none is needed. With
-            `"serial"`, queries are normalized by `"layer"` if a dict does not
-            say otherwise; a memory keeps its own normalization, which is
-            `"batch"` by default and is refused where the causal tasks that
-            this function returns train: statistics of a batch tell them of
-            later tokens. Values are zero at
-            first unless a `values_initializer` is given, but for `"pkm"`. For
-            training from scratch, `keras.initializers.VarianceScaling(
+            `keras_pkm.layers.ProductKeyMemory`, all of which are optional. In
+            a dict, `query_normalization` defaults to `"layer"` with
+            `"serial"`. A memory keeps its own normalization, by default
+            `"batch"`. Causal tasks that this function returns refuse to train
+            with `"batch"`, because batch statistics reveal later tokens. Values
+            are zero at first unless a `values_initializer` is given or
+            `memory_block` is `"pkm"`. For training from scratch,
+            `keras.initializers.VarianceScaling(
             mode="fan_out", distribution="untruncated_normal")` gives the
-            paper's.
+            paper's initial values.
         memory_block: `"serial"` adds a memory behind each of the blocks.
             `"resm"` adds it beside the block's feed-forward network, and
             `"pkm"` replaces that network, as in the paper; both need blocks of
             the class `keras_hub.layers.TransformerEncoder`, such as those of
-            BERT, DistilBERT, RoBERTa, XLM-RoBERTa and ELECTRA. `"ffn"` adds
-            none: the plain block. Defaults to `"serial"`.
-        share_table: bool. Whether all memories read one table of values, each
-            at addresses of its own, as in Memory+. Defaults to `False`.
+            BERT, DistilBERT, RoBERTa, XLM-RoBERTa and ELECTRA. `"ffn"` is the
+            plain block without memory. Defaults to `"serial"`.
+        share_table: bool. Whether all memories read one table of values, as
+            in Memory+; each finds its own slots. Defaults to `False`.
 
     Returns:
         A `keras_pkm.models.MemoryBackbone`, or a task around one. It shares
@@ -70,8 +70,8 @@ def add_memory(
     Raises:
         ValueError: the model has no Transformer blocks, or has a memory
             already; a layer's number is out of range; a block does not
-            suit `memory_block`; or the scope of a `tf.distribute` strategy is
-            open in which the model was not made.
+            suit `memory_block`; or this is called in the scope of a
+            `tf.distribute` strategy in which the model was not created.
 
     Example:
 

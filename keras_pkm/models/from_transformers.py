@@ -32,18 +32,18 @@ def from_transformers(
 ) -> keras_hub.models.Backbone | keras_hub.models.Task:
     """Loads a BERT, DistilBERT or RoBERTa of Hugging Face's transformers.
 
-    The model computes what it computes in transformers: with the activation
-    and the epsilons of the checkpoint, which stay in its config, and with a
-    tokenizer of the same ids. One warning names the tensors of the directory
-    that have no place in the model, and the weights of the model that are new.
+    The model computes the same as in transformers: it has the activation and
+    the epsilons of the checkpoint, also in its config, and a tokenizer that
+    gives the same ids. One warning names the tensors of the directory that
+    have no place in the model, and the weights of the model that are new.
 
     Args:
         directory: str or path. A directory with `config.json`,
             `model.safetensors` or its shards, and the files of a tokenizer; or
-            a model of the Hugging Face Hub, as `hf://user/name`. It needs the
-            package `safetensors`.
+            a model of the Hugging Face Hub, as `hf://user/name`. Loading needs
+            the package `safetensors`.
         memory_layers: tuple of int. The layers with a memory, counted from 1.
-            Defaults to none: the plain model, which trains as the others do.
+            Defaults to none: a plain model that trains like those with memory.
         memory: optional, see `keras_pkm.models.add_memory`.
         memory_block: `"resm"`, `"pkm"`, `"ffn"` or `"serial"`, see
             `keras_pkm.models.add_memory`. Defaults to `"resm"`.
@@ -66,8 +66,8 @@ def from_transformers(
 
     Raises:
         ValueError: the directory lacks tensors of the backbone or a
-            tokenizer, or computes something that is not computed here; or an
-            argument is wrong.
+            tokenizer, or has features that are not supported; or an argument
+            is invalid.
 
     Example:
 

@@ -39,16 +39,17 @@ class MemoryBackbone(StoredSettings, keras_hub.models.Backbone):
     added to the block's, see `keras_pkm.layers.MemoryBlock`. Encoders that are
     built of `keras_hub.layers.TransformerEncoder`, such as BERT, can have
     their memories inside the blocks instead, see
-    `keras_pkm.layers.PKMTransformerEncoder`. The layers and weights of the
-    plain backbone are shared with it. Whatever the plain backbone has, such as
-    `hidden_dim` and `embeddings`, this one has, too, so that the tasks of its
-    family take it.
+    `keras_pkm.layers.PKMTransformerEncoder`. The backbone shares its layers and
+    weights with the plain backbone. It also has the plain backbone's
+    attributes, such as `hidden_dim` and `embeddings`, so that the tasks of its
+    family accept it.
 
-    `keras_pkm.models.add_memory` makes one of the family's own class, which is
+    `keras_pkm.models.add_memory` returns a backbone of the family's own class,
     a subclass of this one.
 
     Args:
-        backbone: `keras_hub.models.Backbone` with `transformer_layers`, plain.
+        backbone: a plain `keras_hub.models.Backbone` that has
+            `transformer_layers`.
         memory_layers: tuple of int. The blocks with a memory, counted from 1.
             Defaults to none.
         memory: optional, see `keras_pkm.models.add_memory`.
@@ -58,11 +59,11 @@ class MemoryBackbone(StoredSettings, keras_hub.models.Backbone):
         share_table: bool. Whether all memories read one table of values.
             Defaults to `False`.
         feedforward_activation: optional: `"gelu"` or `"gelu_approximate"`.
-            The activation of a BERT, DistilBERT or RoBERTa whose checkpoint
-            has another than KerasHub's class, which has no argument for it.
-            It is set in the layers of `backbone`.
-        normalization_epsilon: optional float. Likewise the epsilon of the
-            layer normalizations.
+            The activation of a BERT, DistilBERT or RoBERTa checkpoint, if it
+            is not that of KerasHub's class, which has no argument for it. It
+            is set in the layers of `backbone`.
+        normalization_epsilon: optional float. The epsilon of the layer
+            normalizations, likewise.
         dtype: optional dtype policy. It must be that of `backbone`.
         **kwargs: `name` and `trainable`.
 
@@ -260,7 +261,7 @@ class MemoryBackbone(StoredSettings, keras_hub.models.Backbone):
         """The symbolic memory access `(slots, weights)` of each memory layer.
 
         A dict, keyed by the layer's number, counted from 1. It is not part of
-        `backbone.output`; name it as output of a `keras.Model` to get values.
+        `backbone.output`; to get values, make it the output of a `keras.Model`.
         """
         return dict(self._accesses)
 
@@ -276,7 +277,7 @@ class MemoryBackbone(StoredSettings, keras_hub.models.Backbone):
     def enable_lora(
         self, rank: int, target_layer_names: list[str] | None = None
     ) -> None:
-        """Freezes the plain backbone, but for low-rank additions.
+        """Freezes the plain backbone except for low-rank additions (LoRA).
 
         Memories stay as trainable as they are. See
         `keras_hub.models.Backbone.enable_lora`.

@@ -10,7 +10,7 @@ from keras_pkm.layers.memories import memories
 
 @dataclasses.dataclass(frozen=True)
 class WarmStartReport:
-    """The outcome of a warm start, by weight path below the model's own name.
+    """The outcome of a warm start, as weight paths without the model's name.
 
     Attributes:
         copied: tuple of str. Weights that now have the source's values.
@@ -44,9 +44,9 @@ def copy_matching_weights(
 ) -> WarmStartReport:
     """Copies each weight of `source` to the weight of `target` at its path.
 
-    Weights are matched by their path below the model's own name. Sublayers
-    have the same names whatever block an encoder layer has, so that a plain
-    model's weights fit a model with memory. This is the "+Init" of
+    Weights are matched by their path without the model's name. Sublayers have
+    the same names in all kinds of encoder blocks, so that a plain model's
+    weights fit a model with memory. This is the "+Init" of
     [Kim and Jung, 2020](https://arxiv.org/abs/2010.03881).
 
     Args:
@@ -59,10 +59,10 @@ def copy_matching_weights(
         A `keras_pkm.models.WarmStartReport`.
 
     Raises:
-        ValueError: two weights of the same path differ in shape, or a layer
-            is quantized or has low-rank additions (LoRA), whose kernel is not
-            what it computes with, or two memories find their slots in other
-            ways. Nothing is copied then.
+        ValueError: two weights with the same path differ in shape; a layer is
+            quantized or has low-rank additions (LoRA), so that its kernel alone
+            does not determine its output; or two memories find their slots in
+            different ways. Nothing is copied then.
 
     Example:
 

@@ -16,13 +16,13 @@ def embedding_bag(
 
     A gather followed by a product would keep `tokens * reads * width` floats
     for the backward pass. This function keeps only `slots` and `weights`, and
-    reads the rows again, never all of them at a time. The gradient of the table
+    reads the rows again, a part at a time. The gradient of the table
     has one entry for each row that was read: it is `tf.IndexedSlices`, or on
     torch a sparse tensor. On JAX, whose gradients are arrays, it is dense.
 
-    On TensorFlow second derivatives, and the forward mode of `tf.autodiff`, are
-    right, too, but keep `tokens * reads * width` floats. On torch there are
-    neither; on JAX there is no forward mode. Both raise errors then.
+    TensorFlow also supports second derivatives and the forward mode of
+    `tf.autodiff`, but keeps `tokens * reads * width` floats for them. Torch
+    supports neither, and JAX not the forward mode; they raise errors there.
 
     Args:
         table: float32 variable of shape `(num_slots, width)`: a

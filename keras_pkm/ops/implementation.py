@@ -12,7 +12,7 @@ _default: contextvars.ContextVar[str] = contextvars.ContextVar(
 
 @contextlib.contextmanager
 def use_implementation(name: str) -> Iterator[None]:
-    """Sets the implementation of memories whose own is `"auto"`.
+    """Sets what `implementation="auto"` means for memories.
 
     It applies to eager computation, and to graphs that are traced, within this
     context.

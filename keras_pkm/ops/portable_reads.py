@@ -20,9 +20,8 @@ def portable_reads(
     gradients. The `implementation` of each layer is ignored here.
 
     Args:
-        read_rows: function of a value table and int32 slots that returns their
-            rows, as float32. It reads the value tables. Defaults to
-            `tf.gather`.
+        read_rows: function that takes a value table and int32 slots, and
+            returns the rows of these slots as float32. Defaults to `tf.gather`.
         training: bool. With `True` the gradient of a table is row-sparse, and
             each read keeps `tokens * reads * width` floats. With `False` rows
             are read in blocks of tokens, which needs little memory, and the

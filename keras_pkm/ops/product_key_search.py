@@ -31,9 +31,9 @@ def product_key_search(
     any of those that tie.)
 
     Everything is computed in float32, whatever the dtypes of the arguments:
-    half precision would make most scores tie. On GPUs that have it, TensorFlow
-    multiplies float32 in TensorFloat-32, so that nearly equal scores may change
-    places, unless
+    half precision would make most scores tie. On GPUs with TensorFloat-32,
+    TensorFlow uses it to multiply float32, so that nearly equal scores may
+    change places, unless
     `tf.config.experimental.enable_tensor_float_32_execution(False)` is called.
 
     Args:
@@ -43,9 +43,9 @@ def product_key_search(
         implementation: `"fastest"`, `"portable"` or `"auto"`, as for
             `keras_pkm.ops.embedding_bag`. Defaults to `"auto"`.
         dropped: optional bool tensor of shape `(num_heads, 2, n)`, true at
-            sub-keys that are not searched. If fewer than `top_k` of a half
-            are left, slots with others are found, whose scores are below
-            `-1e30`. Defaults to none.
+            sub-keys that are not searched. If a half has fewer than `top_k`
+            sub-keys left, slots of dropped ones are returned, too, with scores
+            below `-1e30`. Defaults to none.
 
     Returns:
         A tuple `(slots, scores)`, both of shape `(tokens, num_heads, top_k)`,

@@ -1,4 +1,4 @@
-"""Variables that are tables of values know it, whatever layer owns them."""
+"""Marks variables as tables of values, whatever layer owns them."""
 
 import keras
 
@@ -8,9 +8,9 @@ _MARK = "_is_value_table"
 def mark_as_table(variable: keras.Variable) -> None:
     """Marks a variable as a value table, of which a step reads a few rows.
 
-    `keras_pkm.optimizers.PKMAdam` then trains the rows that a batch has read
-    and leaves the others unchanged, as it does those of
-    `keras_pkm.layers.ValueTable`. Call it before the optimizer is built. The
+    As with a `keras_pkm.layers.ValueTable`, `keras_pkm.optimizers.PKMAdam` then
+    trains only the rows that a batch has read, and leaves the others unchanged.
+    Call this function before the optimizer is built. The
     mark is not saved with a model: a layer that marks its variable in `build`
     marks it again when the model is loaded.
 

@@ -57,7 +57,7 @@ class LossScaleOptimizer(keras.optimizers.LossScaleOptimizer):
 
     @property
     def memory_learning_rate(self) -> Any:
-        """That of the inner optimizer, if it is a `PKMAdam`."""
+        """The memory learning rate of an inner `PKMAdam`."""
         return self.inner_optimizer.memory_learning_rate
 
     @memory_learning_rate.setter

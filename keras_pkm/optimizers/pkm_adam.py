@@ -52,10 +52,10 @@ class PKMAdam(keras.optimizers.Adam):
         values[rows] ← values[rows] - α m[rows] / (√v[rows] + ε)
 
     with Adam's α = rate · √(1 - β₂ᵗ) / (1 - β₁ᵗ) at the global step t. All
-    other rows of values, m and v are unchanged, bit for bit, and cost no time,
-    but on JAX. (Adam moves all rows at each step, by their momentum.) A row
-    counts as read if its gradient, summed over all replicas, has an entry other
-    than zero.
+    other rows of values, m and v are unchanged, bit for bit, and cost no time
+    except on JAX. (Adam moves all rows at each step, by their momentum.) A row
+    counts as read if its gradient, summed over all replicas, has a nonzero
+    entry.
 
     Gradients are clipped after repeated rows and all replicas have been summed.
     A step at which any replica has a gradient that is not finite is skipped on
@@ -65,9 +65,9 @@ class PKMAdam(keras.optimizers.Adam):
         learning_rate: float, schedule, or function without arguments that
             returns the rate, for all but the value tables. Defaults to `1e-4`.
         memory_learning_rate: likewise, for the value tables; or a multiple of
-            `learning_rate`, such as `"10x"`, which follows changes of that by
-            callbacks. Defaults to `1e-3`, the paper's for 500,000
-            steps; in some thousand steps, `1e-2` or `3e-2` stores far more.
+            `learning_rate`, such as `"10x"`, which follows when callbacks
+            change that. Defaults to `1e-3`, the paper's rate for 500,000 steps;
+            in a few thousand steps, `1e-2` or `3e-2` stores far more.
         beta_1, beta_2: floats. Default to `0.9` and `0.999`.
         epsilon: float. Defaults to `1e-7`.
         weight_decay: optional float. Decoupled weight decay, that of AdamW. It
@@ -87,15 +87,14 @@ class PKMAdam(keras.optimizers.Adam):
         only_chosen_slots: bool. Whether to train only the slots given to
             `choose_slots`, and none before that call. All other rows of values
             are unchanged, bit for bit. Defaults to `False`.
-        second_moment: `"entry"`, or `"row"` for one v a row of a value table,
-            the moving mean of the mean of g² over the row. It takes
-            `num_slots` floats instead of `num_slots · value_dim`. Defaults to
-            `"entry"`.
-        bias_correction: `"global"`, or `"row"` for a t of each row of a value
-            table: the number of steps that read it, which takes `num_slots`
-            floats more. With the global t, a row that is first read late in
-            training moves by 3.2 times the rate then; with its own, by the
-            rate. Defaults to `"global"`.
+        second_moment: `"entry"`, or `"row"` for one v per row of a value table:
+            the moving average of the row's mean g². It takes `num_slots` floats
+            instead of `num_slots · value_dim`. Defaults to `"entry"`.
+        bias_correction: `"global"`, or `"row"` for one t per row of a value
+            table: the number of steps that read the row, which takes
+            `num_slots` more floats. A row that is first read late in training
+            then moves by 3.2 times the learning rate with the global t, and by
+            the learning rate with its own. Defaults to `"global"`.
         name: str. Defaults to `"pkm_adam"`.
 
     Example:

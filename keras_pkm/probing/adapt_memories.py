@@ -31,28 +31,28 @@ def adapt_memories(
 ) -> None:
     """Sets the statistics of new memories' batch norms from data.
 
-    The queries of a memory that was just added have the statistics of the
-    stream there, which may be far from 0 and 1: most tokens then read the same
-    few slots, and teaching one text changes what all others read. Afterwards
-    the queries have mean 0 and variance 1 over `data`, and reads spread over
-    the slots. Nothing is trained, and the model computes what it did before.
+    The hidden states that a newly added memory gets may give its queries a mean
+    and variance far from 0 and 1. Most tokens then read the same few slots, and
+    teaching one text changes what all other texts read. After this call the
+    queries have mean 0 and variance 1 over `data`, and reads spread over the
+    slots. Nothing is trained, and the model computes the same as before.
 
     Args:
         model: any built Keras model whose memories have values of zero, as
             after `keras_pkm.models.add_memory`, and queries that are
             normalized by `"batch"`.
-        data: as for `keras_pkm.models.MemoryProbe.measure`. Some thousand
+        data: as for `keras_pkm.models.MemoryProbe.measure`. A few thousand
             tokens are enough.
         batch_size: optional int. The number of examples in a batch, if `data`
             is arrays. Defaults to `None`: 32, as in Keras.
-        steps: optional int. The number of batches, if not all.
+        steps: optional int. The number of batches. Defaults to `None`: all.
 
     Raises:
-        ValueError: the model has no memory, or one whose values are not zero,
-            which would change the model, or whose queries are not normalized
-            by batch, or have hidden layers; or `data` has no tokens, queries
-            of it are not finite, or `measure` would not take it. Nothing is
-            changed then.
+        ValueError: the model has no memory; a memory has values other than
+            zero, so that the model would change; its queries are not normalized
+            by batch, or have hidden layers; or `data` has no tokens, gives
+            queries that are not finite, or is not accepted by `measure`.
+            Nothing is changed then.
 
     Example:
 

@@ -27,8 +27,8 @@ class MemoryProbe:
             preprocessor takes texts.
 
     Raises:
-        ValueError: the model has no memory, or the scope of a `tf.distribute`
-            strategy is open in which it was not made.
+        ValueError: the model has no memory, or this is called in the scope of a
+            `tf.distribute` strategy in which the model was not created.
 
     Example:
 
@@ -117,7 +117,7 @@ class MemoryProbe:
     ) -> dict[int, dict[str, float]]:
         """Measures the use of each memory over `data`.
 
-        Labels and sample weights are ignored: padding alone is not counted.
+        Labels and sample weights are ignored. All tokens except padding count.
 
         Args:
             data: as for `evaluate`. Either arrays: the model's inputs, or a
@@ -129,20 +129,21 @@ class MemoryProbe:
                 preprocessor. Under `tf.distribute` each batch is divided among
                 the replicas.
             batch_size: optional int. The number of examples in a batch, if
-                `data` is arrays. Defaults to `None`: as in Keras, 32, or as
-                many as make `steps` batches.
-            steps: optional int. The number of batches to measure, if not all.
-                Endless data needs it, and so does data of more than 10,000
-                batches that does not say how long it is, such as a generator.
+                `data` is arrays. Defaults to `None`: 32, or with `steps` as
+                many as make that number of batches, as in Keras.
+            steps: optional int. The number of batches to measure. Endless data
+                needs it, and so does data of unknown length, such as a
+                generator, if it has more than 10,000 batches. Defaults to
+                `None`: all batches.
 
         Returns:
-            A dict, from the number of the layer, counted from 1, to a dict of
-            the figures of `keras_pkm.metrics.MemoryUsage`, as Python numbers.
-            Memories that do not stand in a Transformer block are numbered
-            after these.
+            A dict that maps the number of each layer, counted from 1, to the
+            figures of `keras_pkm.metrics.MemoryUsage`, a dict of Python
+            numbers. Memories outside of Transformer blocks are numbered after
+            those.
 
         Raises:
-            ValueError: `data` is none of these, is empty, has fewer batches
+            ValueError: `data` is of another kind, is empty, has fewer batches
                 than `steps`, or is endless without `steps`.
         """
         return self.measure_batches(

@@ -97,7 +97,7 @@ class Known(NamedTuple):
 
     @property
     def unknown(self) -> list[Fact]:
-        """The facts that the model does not know in each phrasing."""
+        """The facts whose value the model misses in at least one phrasing."""
         return [
             fact
             for fact, share in zip(self.facts, self.answers, strict=True)
@@ -124,15 +124,17 @@ class FactTeacher:
     """Teaches facts to a finished causal language model.
 
     The model has a `keras_pkm.layers.FactMemory` behind one of its upper
-    blocks. The key of a relation is a logistic regression: it tells the tokens
-    at which a phrasing asks for the relation from all other tokens behind a
-    subject. The value of a fact is found by gradient descent through the blocks
-    above the memory, so that the answer follows; what is below is computed
-    once. Nothing else is trained. Where no taught subject stands, the model
-    remains as it was, bit for bit, and so does each fact about another subject
-    that it was taught before, unless the new subject stands between that one
-    and its question, or begins its value. Only behind a taught subject, a key
-    can mistake a token for a question, or for one about another of its facts.
+    blocks. The key of a relation is a logistic regression that separates the
+    tokens at which a phrasing asks for the relation from all other tokens after
+    a subject. The value of a fact, which makes the model give the answer, is
+    found by gradient descent through the blocks above the memory; the blocks
+    below are computed only once. Nothing else is trained.
+
+    Where no taught subject occurs, the model stays as it was, bit for bit. So
+    do facts taught earlier about other subjects, unless the new subject occurs
+    between an earlier subject and its question, or begins its value. Only after
+    a taught subject can a key mistake a token for a question, or for a question
+    about another fact of that subject.
 
     Args:
         task: `keras_hub.models.CausalLM` of `keras_pkm.models.add_memory`, with
@@ -140,28 +142,28 @@ class FactTeacher:
             26th is a good place.
         phrasings: dict. How texts ask for a relation: it maps a relation to a
             list of texts that contain `"{subject}"` and end where the value
-            begins. Five or more are a good number. A relation that is not in it
-            is asked for by its name, as in "The {relation} of {subject} is".
+            begins. Five or more work well. Relations that are not in the dict
+            are asked for by name, as in "The {relation} of {subject} is".
         tokenize: optional function of a text that returns its ids. Defaults to
             the tokenizer of the task's preprocessor.
         others: optional list of str. Texts with `"{subject}"` that ask for
             something else, or for nothing; keys learn not to fit them. Defaults
             to some 200, such as `"{subject} went to the"`.
-        background: optional str. Ordinary text, pieces of which are put behind
-            subjects, likewise. Defaults to Python's own documentation.
+        background: optional str. Ordinary text; keys learn not to fit pieces of
+            it after subjects. Defaults to Python's own documentation.
         learning_rate: float. Learning rate of the values, with Adam. Defaults
             to `0.3`.
         steps: int. The maximum number of passes over the phrasings of a fact.
             Defaults to `20`.
         odds: float. How readily new keys fit: it is added to their log-odds.
-            With more, other phrasings are answered more often, and so are other
-            questions about the subject. With `3`, some 10 to 12 % of these
-            answers change (SmolLM2-135M), and with `1` some 4 to 6 %: if a
-            subject has several facts, their keys fit less readily, so that
-            they share these misfires. Of facts that were taught in earlier
-            calls, those count whose relations are in `phrasings`. Defaults to
-            `3`.
-        seed: int. Seed of what is drawn at random. Defaults to `0`.
+            With higher odds, the memory answers more of the other phrasings,
+            but also more of the other questions about a subject. Some 10 to
+            12 % of the answers to these change with `3` (SmolLM2-135M), and
+            some 4 to 6 % with `1`. If a subject has several facts, their keys
+            fit less readily, so that this is the share for all of them
+            together. Facts taught in earlier calls count if their relations are
+            in `phrasings`. Defaults to `3`.
+        seed: int. Random seed. Defaults to `0`.
         verbose: bool. Whether to show progress. Defaults to `False`.
 
     Raises:
@@ -242,16 +244,16 @@ class FactTeacher:
     def teach(self, facts: Iterable[Fact]) -> list[Fact]:
         """Teaches facts, all at once.
 
-        A fact of a subject and a relation that the memory has already replaces
-        that one. A relation that it has keeps its keys.
+        A fact replaces the one that the memory has for the same subject and
+        relation. Relations that the memory has keep their keys.
 
         Args:
             facts: iterable of `keras_pkm.teaching.Fact`, or of tuples
                 `(subject, relation, value)`.
 
         Returns:
-            A list of the facts that the model does not know in each of the
-            phrasings afterwards.
+            A list of the facts whose value the model then misses in at least
+            one phrasing.
 
         Raises:
             ValueError: a fact is empty or contradicts another one, a phrasing

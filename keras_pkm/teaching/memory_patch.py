@@ -35,15 +35,15 @@ class MemoryPatch:
     only if the present rows are, bit for bit, those that it expects. So a patch
     can be applied only once, and patches that share rows must be reverted in
     reverse order. A patch of facts also expects the keys of their relations: if
-    an earlier patch has these, it must be there. In a model that
-    `tf.distribute` keeps on several devices, rows are replaced on all of
-    these.
+    an earlier patch contains them, that patch must be applied first. If
+    `tf.distribute` keeps copies of the model on several devices, rows are
+    replaced on all of them.
 
     Attributes:
-        memories: dict. `RowChanges` of each table that has been changed, by
-            the number of the memory that reads it, the lowest if several do,
-            as `keras_pkm.models.MemoryProbe` counts them.
-        num_slots: dict. The number of slots of each table, likewise.
+        memories: dict. The `RowChanges` of each changed table, keyed by the
+            lowest number of the memories that read it, as
+            `keras_pkm.models.MemoryProbe` counts them.
+        num_slots: dict. The number of slots of each table, with the same keys.
         other_weights: str. The SHA-256 sum of all weights of the model except
             the value tables.
 

@@ -26,19 +26,19 @@ from keras_pkm.trainers.default_optimizer import with_loss_scale
 class MemoryTeacher:
     """Teaches a trained model something new by writing into its memories.
 
-    A step changes the rows of the value tables that its batch reads, or the
-    most important of them. Everything else is unchanged, bit for bit. How much
-    the model keeps of what it knows depends on how much the new material shares
-    with it. The model runs as in inference: without dropout, and with the
-    moving statistics of batch norms.
+    A step changes the rows of the value tables that its batch reads, or only
+    the most important of them. Everything else is unchanged, bit for bit. How
+    much the model forgets depends on how much the new material has in common
+    with what it knows. The model runs as in inference: without dropout, and
+    with the moving statistics of batch norms.
 
     Args:
         model: any built Keras model with memories, such as a task of
             `keras_pkm.models`.
         learning_rate: float, `LearningRateSchedule`, or function without
             arguments that returns the rate. Learning rate of the values.
-            Defaults to `3e-3`, which suits `"adam"`; `"sgd"` needs one
-            thousands of times as high.
+            Defaults to `3e-3`, which suits `"adam"`; `"sgd"` needs a rate that
+            is thousands of times as high.
         rule: `"adam"` or `"sgd"`, see `keras_pkm.optimizers.PKMAdam`. Defaults
             to `"adam"`.
         slots: int or `None`. The number of slots of each table that a step
@@ -129,8 +129,8 @@ class MemoryTeacher:
     ) -> int:
         """Takes a training step on each batch, repeating the batches.
 
-        The optimizer goes on where the last call ended. After a patch was
-        reverted, make a new teacher: the moments would still know it.
+        The optimizer continues from the last call. After reverting a patch,
+        make a new teacher, because the moments still include the patch.
 
         Args:
             batches: batches as for `fit`: a list of tuples `(x, y)` or

@@ -90,9 +90,10 @@ class SlotImportance:
                 arrays or texts that are cut into batches. Padding is not
                 counted.
             batch_size: optional int. The number of examples in a batch, if
-                `batches` is arrays. Defaults to `None`: as in Keras, 32, or as
-                many as make `steps` batches.
-            steps: optional int. The number of batches to count, if not all.
+                `batches` is arrays. Defaults to `None`: 32, or with `steps` as
+                many as make that number of batches, as in Keras.
+            steps: optional int. The number of batches to count. Defaults to
+                `None`: all batches.
 
         Raises:
             ValueError: as for `MemoryProbe.measure`.

@@ -21,13 +21,13 @@ def freeze_memory(
     Args:
         model: any Keras model with memories, such as a
             `keras_pkm.models.MemoryBackbone`; it must be built.
-        parts: tuple of str. The parts to freeze, which a kind of memory names
-            in its method `parts`. A `keras_pkm.layers.ProductKeyMemory` has
-            `"values"`, the table; `"keys"`, the sub-keys; and `"queries"`,
-            projection and normalization of the queries. A frozen batch norm
-            uses its moving statistics in training, too. A gate, and layers
-            that bring the values to the width of the model, are `"output"`.
-            Defaults to all of them.
+        parts: tuple of str. The parts to freeze, as the memory's method `parts`
+            names them. A `keras_pkm.layers.ProductKeyMemory` has `"values"`,
+            the table; `"keys"`, the sub-keys; `"queries"`, the projection and
+            normalization of the queries; and `"output"`, the gate and the
+            layers that project the values to the width of the model, if any. A
+            frozen batch norm uses its moving statistics in training, too.
+            Defaults to all parts.
 
     Example:
 

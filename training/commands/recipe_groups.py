@@ -135,15 +135,15 @@ class Machine:
     """The devices of a run.
 
     Attributes:
-        strategy: default: one device. mirrored: all GPUs; without a GPU,
-            logical CPU devices. multi_worker, for pretraining: all GPUs of the
-            machines that TF_CONFIG lists.
+        strategy: default uses one device; mirrored all GPUs, or logical CPU
+            devices without a GPU; multi_worker, for pretraining, all GPUs of
+            the machines that TF_CONFIG lists.
         devices: Number of devices of the mirrored strategy. Default: all GPUs,
             or two logical CPU devices.
         precision: Dtype policy. Default: float32 with --strategy default;
-            otherwise mixed_bfloat16, or mixed_float16 on GPUs without it.
+            otherwise mixed_bfloat16, or mixed_float16 on GPUs without bfloat16.
         deterministic: Make all operations deterministic, so that runs repeat
-            and resume bit for bit. This makes GPUs slower.
+            and resume bit for bit. Training on GPUs is slower then.
     """
 
     strategy: Literal["default", "mirrored", "multi_worker"] = "default"

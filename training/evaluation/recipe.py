@@ -28,16 +28,16 @@ class EvaluationRecipe(TextOfModel):
     --verbose also shows the messages of TensorFlow.
     """
 
-    # The model: the directory of a pretraining run, of which the best model is
-    # used; a preset; or a local directory of transformers. For a causal model,
-    # bits per byte are printed, too.
+    # The model: the directory of a pretraining run, whose best model is used; a
+    # preset; or a local directory of transformers. For a causal model, bits per
+    # byte are printed, too.
     model: str
     # The text: files or globs separated by commas, tfds:NAME, or python-docs.
     text: str
     # Seed of the masks. Models with the same vocabulary get the same masks.
     seed: Seed = 0
-    # Measure pseudo-perplexity: mask each token of an input alone, one pass for
-    # each.
+    # Measure pseudo-perplexity: mask one token of an input at a time, with one
+    # pass for each.
     pseudo: bool = False
     # Measure the model without the contents of its memories: set all values to
     # zero, or shuffle the rows of the tables.

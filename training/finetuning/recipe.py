@@ -100,7 +100,7 @@ class FinetuningRecipe(MemorySizes, Schedule, Machine, Run):
     # Peak learning rate of the memory values, which the paper does not give.
     # Default: ten times --learning-rate.
     memory_learning_rate: Share | None = None
-    # Decoupled weight decay, except of memory values, biases and norms.
+    # Decoupled weight decay; excludes memory values, biases and norms.
     # Default: 0.1 for GLUE, 0.01 for SQuAD.
     weight_decay: Rate | None = None
     # Dropout of the encoder.

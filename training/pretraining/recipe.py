@@ -59,8 +59,7 @@ class PretrainingRecipe(Text, ModelSizes, MemorySizes, Schedule, Machine, Run):
     # files or globs separated by commas, or tfds:NAME. Blank lines separate
     # documents.
     text: str = "python-docs"
-    # Held-out text, like --text. Default: a part of the corpus, whose share
-    # is --held-out.
+    # Held-out text, like --text. Default: the share --held-out of the corpus.
     validation: str | None = None
     # Share of the corpus's documents that is held out without --validation.
     held_out: Share = 0.05
@@ -78,8 +77,8 @@ class PretrainingRecipe(Text, ModelSizes, MemorySizes, Schedule, Machine, Run):
 
     # --- Model ---
 
-    # Predict masked tokens, or each next token (causal). Default: the objective
-    # of --backbone.
+    # Predict masked tokens (masked) or the next token (causal). Default: the
+    # objective of --backbone.
     objective: Literal["masked", "causal"] | None = None
     # Kind of model. gpt2, gpt_neox and opt are causal; the others are masked
     # language models.
@@ -110,8 +109,8 @@ class PretrainingRecipe(Text, ModelSizes, MemorySizes, Schedule, Machine, Run):
 
     # --- Schedule ---
 
-    # Steps without memory before --steps with it: "+Init" (section 3.3). This
-    # is the paper's baseline that trains longer with --memory-block ffn.
+    # Steps without memory before --steps with it: "+Init" (section 3.3), or
+    # with --memory-block ffn, the paper's baseline that trains longer.
     plain_steps: Whole = 0
     # Start from a model instead of --plain-steps: a run directory, a preset or
     # a local directory of transformers. It sets the kind and the sizes of the
@@ -123,25 +122,25 @@ class PretrainingRecipe(Text, ModelSizes, MemorySizes, Schedule, Machine, Run):
     # Steps of the stage with memory (section 4.1).
     steps: Count = 500_000
     batch_size: Count = 1024
-    # Number of batches whose gradients are averaged for one step: a large batch
-    # in the memory of a smaller one. Batch norm of the queries uses the
+    # Number of batches whose gradients are averaged for one step, which needs
+    # no more device memory than one batch. Batch norm of the queries uses the
     # statistics of each batch.
     accumulate: Count = 1
     # Peak learning rate of all but the memory values (section 4.1).
     learning_rate: Share = 1e-4
     # Learning rate of the memory values (section 4.1). A model that trains for
-    # some thousand steps stores far more facts with 1e-2 or 3e-2 than with the
+    # a few thousand steps stores far more facts with 1e-2 or 3e-2 than with the
     # paper's rate of 1e-3.
     memory_learning_rate: Share = 1e-3
-    # constant is the paper's; linear makes --memory-learning-rate a peak, and
-    # warms up and decays like --learning-rate.
+    # Schedule of --memory-learning-rate: constant, as in the paper; or linear,
+    # where it is a peak, with the warm-up and decay of --learning-rate.
     memory_schedule: Literal["constant", "linear"] = "constant"
     warmup_ratio: Rate = 0.02
-    # Decoupled weight decay; not of memory values, biases and norms.
+    # Decoupled weight decay; excludes memory values, biases and norms.
     weight_decay: Rate = 0.0
     clip_norm: Positive | None = None
-    # Send the rows that a device has read to sum the gradients of memory values
-    # over devices, or the whole table.
+    # What devices send to sum the gradients of memory values: the rows that
+    # they have read (sparse), or the whole table (dense).
     reduction: Literal["sparse", "dense"] = "sparse"
 
     # --- Machine and run ---

@@ -44,8 +44,8 @@ class TeachingRecipe(Text):
     to another copy of the model, and --revert undoes it.
 
     A finished causal language model, such as a directory of transformers, gets
-    a memory of facts: --facts, asked for with --phrasings. Where none of their
-    subjects stands, it remains as it was, bit for bit.
+    a memory of facts. It learns --facts, which texts ask for as in --phrasings.
+    Where no subject of a fact occurs, it stays as it was, bit for bit.
 
     --compare measures what all methods learn and forget, and --compare-edits
     what changes in a finished model; see --compare --help and
@@ -53,8 +53,8 @@ class TeachingRecipe(Text):
     --verbose also shows the messages of TensorFlow.
     """
 
-    # The model: the directory of a run, of which the best model is used, or a
-    # preset. An encoder must have its masked-LM head.
+    # The model: the directory of a run, whose best model is used, or a preset.
+    # An encoder must have its masked-LM head.
     model: str
     # Directory to write; new or empty.
     out: pathlib.Path
@@ -66,9 +66,9 @@ class TeachingRecipe(Text):
     facts: pathlib.Path | None = None
     # The text: files or globs separated by commas, tfds:NAME, or python-docs.
     text: str | None = None
-    # How texts ask for relations, of a finished model: a TSV file with the
+    # For a finished model, how texts ask for relations: a TSV file with the
     # columns relation and phrasing. A phrasing contains {subject}, and ends
-    # where the value begins. Default: "The RELATION of SUBJECT is" and such.
+    # where the value begins. Default: "The RELATION of SUBJECT is" and similar.
     phrasings: pathlib.Path | None = None
     # A patch to apply, from teaching another copy of the model.
     apply: pathlib.Path | None = None
@@ -92,17 +92,17 @@ class TeachingRecipe(Text):
     # The block behind which a finished model gets its memory. Default: seven
     # eighths of the way up.
     memory_layer: Count | None = None
-    # Number of rows of that memory. Default: 16,384.
+    # Number of rows of a finished model's memory. Default: 16,384.
     num_slots: Count | None = None
-    # How readily such a model takes a text for a question about a fact. With
-    # more, it knows more phrasings, and takes more other questions for one. The
-    # default is 3.
+    # How readily a finished model takes a text for a question about a taught
+    # fact. Higher odds recognize more phrasings, but also mistake more other
+    # questions for one. Default: 3.
     odds: Real | None = None
-    # Measure what remains of a finished model: names like those of the subjects
-    # and other names, other questions about the subjects, what models know, and
-    # text (--background, or python-docs).
+    # Measure what stays the same in a finished model: answers about similar and
+    # other names, to other questions about the subjects, and to general
+    # questions; and text (--background, or python-docs).
     measure: bool = False
-    # Other phrasings, which --measure asks and nobody teaches: such a file as
+    # Other phrasings, which are not taught but asked by --measure: a file like
     # that of --phrasings.
     asked: pathlib.Path | None = None
     # Update rule of the memory values: Adam, or plain gradient descent (sgd).

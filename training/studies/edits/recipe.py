@@ -45,11 +45,11 @@ class EditsRecipe(Comparison):
     $ python training/teach.py --compare-edits --model SmolLM2-135M --out edits
     $ python training/teach.py --compare-edits --model M --out quick --quick
 
-    Invented facts about invented people are taught in several phrasings, by
-    each way with several learning rates, until all are known. Then others are
-    asked, and all that must remain as it was: other names, other questions
-    about the same people, what the model knew, and text. If the command is
-    repeated, it skips the jobs that are finished.
+    Each way teaches invented facts about invented people in several phrasings,
+    with several learning rates, until all are known. The model is then asked in
+    other phrasings, and about all that must stay as it was: other names, other
+    questions about the same people, what the model knew, and text. If the
+    command is repeated, it skips the jobs that are finished.
 
     --verbose also shows the messages of TensorFlow.
     """
@@ -57,17 +57,18 @@ class EditsRecipe(Comparison):
     # The model: a directory of transformers, a preset, or a run.
     model: str
     # The ways to compare: the model with a subject's facts in its prompt, in
-    # one phrasing (prompt-one) or in all (prompt-all); a memory of facts
-    # (facts); one row a subject behind a low block (ngram) or behind three
-    # (ngram-three); product keys, of which all values that are read may change
-    # (product-keys), or the important slots (product-keys-slots); LoRA; all
-    # weights (all); and all weights with text in each batch (replay).
+    # one phrasing (prompt-one) or in all (prompt-all); the memory of facts,
+    # called facts; one row per subject behind a low block (ngram) or behind
+    # three (ngram-three); product keys, where all values that are read may
+    # change (product-keys) or only the important slots (product-keys-slots);
+    # LoRA (lora-8 and so on); all weights (all); and all weights with text in
+    # each batch (replay).
     ways: Annotated[tuple[WayName, ...], DISTINCT] = (
         *("prompt-one", "prompt-all", "facts", "ngram", "ngram-three"),
         *("product-keys", "product-keys-slots"),
         *("lora-8", "lora-64", "lora-8-replay", "all", "replay"),
     )
-    # Compare in minutes: ten facts and one rate a way.
+    # Compare in minutes: ten facts and one rate per way.
     quick: bool = False
 
     # --- Facts ---
@@ -82,8 +83,8 @@ class EditsRecipe(Comparison):
     taught_phrasings: Annotated[Count, Field(le=NUM_PHRASINGS)] = NUM_PHRASINGS
     # Number of groups in which the facts are taught, one after the other.
     groups: Count = 1
-    # The other phrasings that are asked: those with which settings were chosen
-    # (tuning), or those that were never used for that (final).
+    # Which untaught phrasings are asked: tuning for those with which settings
+    # were chosen, or final for those never used for that.
     asked: Literal["tuning", "final"] = "final"
     # The first seed. Settings were chosen with the seeds from 10 on.
     first_seed: Whole = 0
@@ -95,7 +96,8 @@ class EditsRecipe(Comparison):
 
     # Maximum number of passes over the phrasings of a group of facts.
     passes: Count = 40
-    # How readily the memory of facts takes a text for a question.
+    # Odds to try for the memory of facts: how readily it takes a text for a
+    # question.
     odds: NotNegatives = (1.0, 3.0)
     # Learning rates to try for rows of subjects, with Adam.
     ngram_rates: Positives = (0.03, 0.1, 0.3)

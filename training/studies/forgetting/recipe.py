@@ -59,11 +59,12 @@ class ForgettingRecipe(Comparison):
     # The methods to compare. They train all weights (all), all weights with old
     # facts in each batch (replay), the feed-forward networks (ffn), only the
     # head (head), LoRA (lora), all values that a batch reads (values-...), or
-    # the values that matter most to a batch (slots-...). Others are all weights
-    # with a higher rate for values (...-fast-values), or with a penalty that
-    # draws them back (l2-...); replay of a tenth or a hundredth of the old
-    # facts; LoRA on the matrices of attention and feed-forward networks, by its
-    # rank; and slots that are chosen by frequency alone or at random.
+    # the values that matter most to a batch (slots-...). Variants: a higher
+    # rate for values (...-fast-values); a penalty that pulls all weights back
+    # to the old ones (l2-...); replay of a tenth or a hundredth of the old
+    # facts (replay-10, replay-1); LoRA of a given rank on the matrices of
+    # attention and feed-forward networks; and slots chosen by frequency alone
+    # or at random.
     methods: Annotated[tuple[MethodName, ...], DISTINCT] = (
         *("all", "replay", "ffn", "head", "lora"),
         *("values-adam", "values-sgd", "slots-adam", "slots-sgd"),
@@ -73,7 +74,7 @@ class ForgettingRecipe(Comparison):
 
     # Number of random facts that the model learns first.
     old_facts: Count = 10_000
-    # Number of random facts that it is then taught.
+    # Number of random facts that the model is then taught.
     new_facts: Count = 500
     # Number of facts that are taught together.
     group_size: Count = 50
@@ -84,7 +85,7 @@ class ForgettingRecipe(Comparison):
 
     # The directory of a pretraining run with memory.
     model: str | None = None
-    # The text that it is taught: files or globs separated by commas.
+    # The text that the run is taught: files or globs separated by commas.
     text: str | None = None
     # The text on which forgetting is measured.
     keep: str | None = None

@@ -1,4 +1,4 @@
-"""What a comparison consists of, as data."""
+"""The settings of a paper's comparison."""
 
 import dataclasses
 import os
@@ -37,8 +37,8 @@ class ReproductionRecipe(Comparison):
     BERT's (+Init). It measures and fine-tunes them and writes a report.
 
     With --paper lample, it trains the models of table 2 of Lample et al.
-    (2019): a GPT-2, the same with a memory in one, two and three layers, a
-    deeper and a wider one.
+    (2019): a GPT-2, the same with a memory in one, two and three layers, and a
+    deeper and a wider GPT-2.
 
     The same command skips what is finished and resumes what was interrupted.
     --verbose also shows the messages of TensorFlow.
@@ -46,7 +46,8 @@ class ReproductionRecipe(Comparison):
 
     # Whose comparison to repeat.
     paper: Literal["kim-jung", "lample"] = "kim-jung"
-    # Size of the models: an hour and a half on two cores, or days on many GPUs.
+    # Size of the models: laptop takes an hour and a half on two cores, paper
+    # takes days on many GPUs.
     scale: Literal["laptop", "paper"] = "laptop"
     # Run all commands with a tiny model and a few steps, to see that they work.
     # The figures mean nothing.

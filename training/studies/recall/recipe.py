@@ -62,10 +62,9 @@ class RecallRecipe(ModelSizes, MemorySizes, Schedule, Comparison):
     values: Annotated[Count, Field(ge=2)] = 1024
     # Number of relations of each subject of random facts.
     relations: Count = 4
-    # Number of words of the same meaning for each of the three words of a
-    # random subject, 1 or at least 3. Each time that a fact is trained, others
-    # of them are drawn, and it is asked for in words of which no two are ever
-    # trained together.
+    # Number of interchangeable words for each of the three words of a random
+    # subject, 1 or at least 3. Each time a fact is trained, its words are drawn
+    # anew. It is tested in words of which no two are ever trained together.
     synonyms: Count = 1
     # Size of the vocabulary that is trained for facts that are text.
     vocabulary_size: Count = 2000
@@ -73,17 +72,17 @@ class RecallRecipe(ModelSizes, MemorySizes, Schedule, Comparison):
     # --- Candidates ---
 
     # What learns the facts: a BERT that predicts a masked value, or a GPT-2
-    # that predicts the value as the next token (causal). The memory of a GPT-2
-    # stands behind the layer; there is no pkm then.
+    # that predicts the value as the next token (causal). In a GPT-2, the memory
+    # comes after the layer, so that pkm is not available.
     objective: Literal["masked", "causal"] = "masked"
-    # The models to compare. wide-time is a plain model, widened to the step
-    # time of resm; wide-parameters is widened to the parameters of resm;
-    # init-resm trains without memory for the first half of the time; experts-1
-    # and experts-2 have a mixture of experts of as many parameters as the
-    # table, beside a feed-forward network; the memory of ngrams is read at
-    # hashes of two and three tokens, that of ngrams-question at those of four,
-    # a whole question. The others are resm, or pkm, with an option of its
-    # memory or its optimizer.
+    # The models to compare. wide-time is a plain model widened to the step time
+    # of resm, wide-parameters to its number of parameters; init-resm trains
+    # without memory for the first half of the time; experts-1 and experts-2
+    # have, beside a feed-forward network, a mixture of experts with as many
+    # parameters as the table; ngrams reads its memory at hashes of two and
+    # three tokens, ngrams-question at hashes of four, a whole question. The
+    # others are resm or pkm with a different option of the memory or the
+    # optimizer.
     candidates: Annotated[tuple[CandidateName, ...], DISTINCT] = (
         "plain",
         "wide-time",
@@ -114,12 +113,13 @@ class RecallRecipe(ModelSizes, MemorySizes, Schedule, Comparison):
     # several, each candidate uses the one with which it knows most; the choice
     # is made with a separate seed.
     learning_rates: NotNegatives = (2e-3,)
-    # The same for candidates without a memory, if they are to have others.
+    # Peak learning rates of candidates without a memory. Default: the same as
+    # for the others.
     plain_learning_rates: NotNegatives | None = None
-    # Learning rates of the memory values, chosen in the same way.
+    # Learning rates of the memory values, chosen like --learning-rates.
     memory_learning_rates: NotNegatives = (3e-2,)
-    # Learning rates of experts, as multiples of that of all other weights,
-    # chosen in the same way.
+    # Learning rates of experts, as multiples of the rate of all other weights,
+    # chosen like --learning-rates.
     expert_rates: Positives = (1.0,)
     # Schedule of the memory values' learning rate: constant, or linear like the
     # other rate.
@@ -128,8 +128,8 @@ class RecallRecipe(ModelSizes, MemorySizes, Schedule, Comparison):
 
     # --- Sweeps ---
 
-    # With facts, also find the largest of --sweep-facts that each candidate
-    # learns, and resm with each of --sweep-sub-keys, by bisection.
+    # With facts, also find by bisection the largest of --sweep-facts that each
+    # candidate learns, and that resm learns with each of --sweep-sub-keys.
     sweep: Literal["none", "facts"] = "none"
     # Numbers of random facts in the sweep.
     sweep_facts: Counts = (7_500, 15_000, 30_000, 60_000, 120_000)
