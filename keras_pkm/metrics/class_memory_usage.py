@@ -103,8 +103,9 @@ class ClassMemoryUsage(keras.metrics.Metric):
             classes.shape,
         )
         # One label for each token.
-        of_tokens = ops.repeat(
-            classes, ops.size(counted) // ops.maximum(ops.shape(classes)[0], 1)
+        of_examples = classes[(..., *[None] * (len(all_slots.shape) - 3))]
+        of_tokens = ops.reshape(
+            ops.broadcast_to(of_examples, ops.shape(all_slots)[:-2]), (-1,)
         )
         counted *= ops.cast((of_tokens == 0) | (of_tokens == 1), INT)
         cells = (
