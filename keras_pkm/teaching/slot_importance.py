@@ -121,10 +121,8 @@ class SlotImportance:
             A dict of float64 arrays of the same shape.
         """
         return {
-            number: slot_importance(
-                np.asarray(of_memory),
-                self.document_frequencies[number],
-                self.num_batches,
+            number: self.score_slots(
+                np.asarray(of_memory), self.document_frequencies[number]
             )
             for number, of_memory in reads.items()
         }
@@ -160,8 +158,21 @@ class SlotImportance:
         found = [self.document_frequencies[number] for number in reads]
         frequencies = np.minimum(np.sum(found, 0), self.num_batches)
         total = np.sum([np.asarray(each) for each in reads.values()], 0)
-        scores = slot_importance(total, frequencies, self.num_batches)
+        scores = self.score_slots(total, frequencies)
         return best_slots(scores, integer("count", count, least=0))
+
+    def score_slots(
+        self, reads: np.ndarray, document_frequency: np.ndarray
+    ) -> np.ndarray:
+        """Returns the importance of slots; a subclass may score otherwise.
+
+        Args:
+            reads: array of shape `(num_slots,)`: how often the new material
+                reads each slot.
+            document_frequency: array of shape `(num_slots,)`: the number of
+                background batches that read it.
+        """
+        return slot_importance(reads, document_frequency, self.num_batches)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the background's counts to a file.

@@ -1,6 +1,7 @@
 """`training/teach.py --compare`, to the end, at sizes that mean nothing."""
 
 import dataclasses
+import itertools
 import json
 import math
 from typing import get_args
@@ -10,6 +11,9 @@ import pytest
 
 from keras_pkm.teaching import SlotImportance
 from tests.models.tiny import ONE_LAYER
+from tests.teaching.models import SLOTS
+from tests.teaching.models import make_model
+from tests.teaching.models import teach as teach_model
 from tests.training.studies.run_here import run_here
 from tests.training.teach_test import TEXT
 from tests.training.teach_test import make_run
@@ -187,6 +191,21 @@ def test_controls_choose_among_the_slots_that_are_read():
     assert len(chosen.best(reads, 2)[1]) == 2
     others = [RandomSlots(counted, seed).best(reads, 9)[1] for seed in range(9)]
     assert len({tuple(each) for each in others}) > 1
+
+
+@pytest.mark.slow
+def test_controls_teach_other_slots():
+    """What is chosen is what changes."""
+    background = {n: np.arange(SLOTS) % 5 for n in (1, 2)}
+    counted, changed = SlotImportance(5, background), []
+    for scores in (lambda counted, seed: counted, Frequency, RandomSlots):
+        importance = scores(counted, 0)
+        patch = teach_model(make_model(), slots=6, importance=importance)
+        changed.append(
+            {n: set(c.slots) for n, c in patch.changes("applied").items()}
+        )
+    for one, other in itertools.combinations(changed, 2):
+        assert one != other
 
 
 def test_all_ways_have_names_on_the_command_line():

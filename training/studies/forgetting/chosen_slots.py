@@ -1,7 +1,5 @@
 """Slots that are chosen without TF-IDF, as controls."""
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from keras_pkm.teaching.slot_importance import SlotImportance
@@ -14,20 +12,17 @@ class Frequency(SlotImportance):
         self._seed = seed
         super().__init__(counted.num_batches, counted.document_frequencies)
 
-    def score(self, reads: Mapping[int, np.ndarray]) -> dict[int, np.ndarray]:
-        return {n: np.asarray(each, "float64") for n, each in reads.items()}
+    def score_slots(
+        self, reads: np.ndarray, document_frequency: np.ndarray
+    ) -> np.ndarray:
+        return np.asarray(reads, "float64")
 
 
 class RandomSlots(Frequency):
     """Scores the slots that a batch reads at random, by a seed."""
 
-    def score(self, reads: Mapping[int, np.ndarray]) -> dict[int, np.ndarray]:
-        return {
-            number: np.where(
-                np.asarray(each) > 0,
-                1
-                - np.random.default_rng([self._seed, number]).random(len(each)),
-                0,
-            )
-            for number, each in reads.items()
-        }
+    def score_slots(
+        self, reads: np.ndarray, document_frequency: np.ndarray
+    ) -> np.ndarray:
+        drawn = np.random.default_rng(self._seed).random(len(reads))
+        return np.where(np.asarray(reads) > 0, 1 - drawn, 0)
