@@ -1,7 +1,7 @@
 """What is left to the slow tier."""
 
-from collections.abc import Collection
 from collections.abc import Iterable
+from typing import Any
 
 import keras
 import pytest
@@ -16,15 +16,22 @@ eager_and_graph = pytest.mark.parametrize(
 )
 
 
-def slow_but(quick: str | Collection[str], names: Iterable[str]) -> list:
-    """Returns the names as parameters, of which one or some are not slow."""
-    quick = [quick] if isinstance(quick, str) else quick
+def slow_but(quick: Any, names: Iterable[Any]) -> list:
+    """Returns names or values as parameters; all but one, or some, are slow."""
+    quick = quick if isinstance(quick, tuple) else (quick,)
     return [
         name
         if name in quick
-        else pytest.param(name, marks=pytest.mark.slow, id=name)
+        else pytest.param(name, marks=pytest.mark.slow, id=str(name))
         for name in names
     ]
+
+
+def but_on_tensorflow(quick: str, names: Iterable[str]) -> list:
+    """Returns the names as parameters; on TensorFlow, all but one are slow."""
+    if keras.backend.backend() == "tensorflow":
+        return slow_but(quick, [quick, *names])
+    return [quick, *names]
 
 
 def slow_on_tensorflow(test):

@@ -10,6 +10,7 @@ from tests.any_backbone.tiny_families import FILLED
 from tests.any_backbone.tiny_families import MEMORY
 from tests.any_backbone.tiny_families import make_plain
 from tests.contracts import to_numpy
+from tests.slow_tier import but_on_tensorflow
 
 
 class _Loop(keras_hub.models.Backbone):
@@ -81,7 +82,7 @@ def test_the_dtype_of_a_backbone_is_that_of_the_plain_one():
 
 # Keras tries further paths before it raises.
 @pytest.mark.filterwarnings("ignore:Skipping nested container")
-@pytest.mark.parametrize("memory_block", ["serial", "resm"])
+@pytest.mark.parametrize("memory_block", but_on_tensorflow("serial", ["resm"]))
 def test_weights_of_memories_in_other_layers_are_refused(
     memory_block, tmp_path
 ):

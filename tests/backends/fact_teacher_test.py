@@ -18,6 +18,7 @@ from keras_pkm.teaching.fact_prompts import make_prompt
 from keras_pkm.teaching.logistic_regression import fit_logistic_regression
 from keras_pkm.teaching.memory_patch import fingerprint
 from tests.contracts import to_numpy
+from tests.slow_tier import but_on_tensorflow
 from tests.slow_tier import not_on_jax
 from tests.slow_tier import slow_on_tensorflow
 
@@ -102,7 +103,7 @@ def are_equal(a, b):
     return all((x == y).all() for x, y in zip(a, b, strict=True))
 
 
-@pytest.mark.parametrize("family", ["Llama", "GPT2"])
+@pytest.mark.parametrize("family", but_on_tensorflow("Llama", ["GPT2"]))
 def test_facts_are_known_and_nothing_else_changes(family, tmp_path):
     model, words = make_model(family), Words()
     before, others = weights_of(model), fingerprint(model)

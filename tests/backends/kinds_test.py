@@ -16,6 +16,7 @@ from tests.any_backbone.tiny_families import make_plain
 from tests.any_backbone.tiny_families import outputs_of
 from tests.contracts import to_numpy
 from tests.kinds import KINDS
+from tests.slow_tier import but_on_tensorflow
 from tests.slow_tier import slow_but
 from tests.slow_tier import slow_on_tensorflow
 
@@ -125,7 +126,7 @@ def test_saved(trained, tmp_path):
         assert len(copy.weights) in (len(model.weights), len(clone.weights))
 
 
-@pytest.mark.parametrize("sampler", ["greedy", "beam"])
+@pytest.mark.parametrize("sampler", but_on_tensorflow("greedy", ["beam"]))
 def test_generated_with_a_cache_as_without(trained, sampler):
     _, model, *_ = trained
     inputs = inputs_of(model.backbone)

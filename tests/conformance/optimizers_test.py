@@ -23,6 +23,7 @@ from tests.conformance.descriptors import randomize
 from tests.conformance.known_defects import cases
 from tests.conformance.training import train
 from tests.optimizers.row_sparse import table
+from tests.slow_tier import slow_but
 
 
 def adam(**kwargs):
@@ -109,7 +110,7 @@ def test_config(name):
             np.testing.assert_array_equal(one, other)
 
 
-@each
+@pytest.mark.parametrize("name", slow_but("PKMAdam with rows", OPTIMIZERS))
 def test_fit(name):
     check_learned(trained(name))
     assert trained(name).model.optimizer.iterations == 2
@@ -159,6 +160,7 @@ def test_keras_file(name, tmp_path):
         np.testing.assert_array_equal(one, other, err_msg=one.path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["LossScaleOptimizer"])
 def test_xla_without_memory(name):
     """With `PKMAdam` in it."""

@@ -59,6 +59,7 @@ def test_eager(name):
 
 
 # A second to trace, and the same code in all of them.
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PREPROCESSORS[-1:])
 def test_in_a_graph(name):
     """That of `tf.data`."""

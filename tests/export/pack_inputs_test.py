@@ -17,7 +17,9 @@ PAIRS = ["who met bob?" * 9, "in paris " * 7, ""]
 @pytest.mark.parametrize(
     "length", [8, *(pytest.param(n, marks=pytest.mark.slow) for n in (16, 64))]
 )
-@pytest.mark.parametrize("texts", [(TEXTS,), (TEXTS, PAIRS)])
+@pytest.mark.parametrize(
+    "texts", [pytest.param((TEXTS,), marks=pytest.mark.slow), (TEXTS, PAIRS)]
+)
 def test_as_keras_hub(tokenizer, texts, length):
     preprocessor = keras_hub.models.BertTextClassifierPreprocessor(
         tokenizer, sequence_length=length

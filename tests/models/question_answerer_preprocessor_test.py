@@ -76,6 +76,7 @@ def test_the_paragraph_is_cut_and_not_the_question(family):
     assert ids[-1] == tokenizer.end_token_id
 
 
+@pytest.mark.slow
 def test_labels_in_tf_data():
     preprocessor = make_preprocessor("Bert", sequence_length=40)
     labels = {"start": [3, 1], "end": [4, 1]}

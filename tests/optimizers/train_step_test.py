@@ -21,6 +21,7 @@ from tests.optimizers.fitted_models import fit
 from tests.optimizers.fitted_models import float_batch
 from tests.optimizers.fitted_models import memory_model
 from tests.optimizers.fitted_models import states_after
+from tests.slow_tier import slow_but
 
 ROWS = MEMORY["num_sub_keys"] ** 2  # 121: no other dimension has this size
 
@@ -164,7 +165,7 @@ def test_train_step_of_a_task(mirrored, monkeypatch, precision, devices, wrap):
     assert not np.array_equal(before[mean], later[mean])
 
 
-@pytest.mark.parametrize("devices", [1, 2])
+@pytest.mark.parametrize("devices", slow_but(1, [1, 2]))
 def test_a_planted_dense_read_is_found(mirrored, devices):
     class Planted(keras.layers.Layer):
         def build(self, shape):

@@ -92,6 +92,7 @@ def test_probe_of_a_task_equals_that_of_its_backbone():
         assert actual[number] == pytest.approx(figures)
 
 
+@pytest.mark.slow
 def test_monitor_and_freezing(tower, inputs):
     freeze_memory(tower, ("values",))
     tower.compile(PKMAdam(), "mse", run_eagerly=True)

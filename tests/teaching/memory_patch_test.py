@@ -40,6 +40,7 @@ def test_reverted_and_applied_to_the_last_bit():
     assert md5(copy) == after
 
 
+@pytest.mark.slow
 def test_has_the_rows_that_changed_and_no_others():
     model = make_model()
     start = tables(model)

@@ -161,6 +161,7 @@ def test_a_loss_that_was_compiled_since_is_the_default():
         teacher.teach([make_batch()], 1)
 
 
+@pytest.mark.slow
 def test_frozen_values_are_written_all_the_same():
     model = make_model()
     model.trainable = False
@@ -240,6 +241,7 @@ def test_steps_that_are_no_number_of_steps(steps):
         teacher.teach([make_batch()], steps)
 
 
+@pytest.mark.slow
 def test_a_generator_is_read_no_further_than_needed():
     source = iter([make_batch(seed) for seed in range(5)])
     teacher = MemoryTeacher(make_model(), loss=make_loss())

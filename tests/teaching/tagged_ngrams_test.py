@@ -12,9 +12,8 @@ from tests.any_backbone.tiny_families import make_plain
 NAMES, WINDOWS, LENGTH = 60, 200, 8
 
 
-@pytest.mark.parametrize(
-    "num_slots", [64, pytest.param(4096, marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("num_slots", [64, 4096])
 def test_windows_without_a_taught_n_gram(num_slots):
     """Also where most n-grams share a row with one that was taught."""
     plain = keras_hub.models.GPT2CausalLM(make_plain("GPT2"))

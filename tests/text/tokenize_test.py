@@ -20,6 +20,7 @@ from keras_pkm.text.tokenize import tokenize_with_offsets
 from keras_pkm.text.tokenize import why_not_in_graphs
 from keras_pkm.text.transformers_tokenizers import TransformersBertTokenizer
 from tests.export.conftest import WORDS
+from tests.slow_tier import slow_but
 
 SPECIAL = [
     {"content": token, "special": True, "normalized": False}
@@ -63,7 +64,7 @@ EXACT_GRAPHS = [graph(tokenizer) for tokenizer in EXACT]
 OLD_CHARACTERS = strategies.characters(max_codepoint=0x5FF)
 
 
-@pytest.mark.parametrize("number", range(len(TOKENIZERS)))
+@pytest.mark.parametrize("number", slow_but(0, range(len(TOKENIZERS))))
 @settings(deadline=None, max_examples=30)
 @given(texts=strategies.lists(strategies.text(max_size=30), max_size=5))
 @example(["Ann's  NAÏVE café, 1999!", "", "Straße in 日本語\u200b?"])
@@ -202,8 +203,9 @@ def test_rows_of_texts_and_what_is_no_text():
     [
         # The graph of each takes seconds to trace.
         pytest.param(*each, marks=[pytest.mark.slow] if number else [])
-        for some in (zip(TOKENIZERS, GRAPHS), zip(EXACT, EXACT_GRAPHS))
-        for number, each in enumerate(some)
+        for number, each in enumerate(
+            zip(TOKENIZERS + EXACT, GRAPHS + EXACT_GRAPHS)
+        )
     ],
 )
 def test_tokenizers_by_themselves_read_what_is_served(tokenizer, run):

@@ -20,6 +20,7 @@ from tests.models.tiny import ONE_LAYER
 from tests.models.tiny import SIZES
 from tests.models.tiny import features
 from tests.models.tiny import tiny_backbone
+from tests.slow_tier import slow_but
 
 # The weights of each part; batch norm's moving statistics are weights, too.
 PATHS = {
@@ -85,7 +86,7 @@ def test_a_frozen_memory_is_frozen_whole(memory):
 @pytest.mark.skipif(
     keras.backend.backend() == "jax", reason="an optimizer has all or none"
 )
-@pytest.mark.parametrize("is_task", [False, True])
+@pytest.mark.parametrize("is_task", slow_but(True, [False, True]))
 def test_a_model_that_was_trained_is_frozen_in_its_next_fit(is_task):
     memory = ProductKeyMemory(8, top_k=4, key_dim=8)
     inner = model = keras.Sequential([keras.Input((16,)), memory])

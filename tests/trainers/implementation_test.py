@@ -9,9 +9,10 @@ from tests.contracts import fresh_rng
 from tests.models.tiny import ONE_LAYER
 from tests.models.tiny import masked_batch
 from tests.models.tiny import tiny_masked_lm
+from tests.slow_tier import slow_but
 
 
-@pytest.mark.parametrize("around", ["auto", "portable"])
+@pytest.mark.parametrize("around", slow_but("auto", ["auto", "portable"]))
 def test_evaluate_and_predict_use_the_fastest(around, monkeypatch):
     """A graph of the caller's own does not: it may be exported."""
     calls = []

@@ -85,6 +85,7 @@ def test_hugging_face(tmp_path, capsys):
     assert "memory layer" not in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_a_model_of_the_hub_is_one_of_transformers(tmp_path, monkeypatch):
     """KerasHub would read it with another activation."""
     pytest.importorskip("safetensors", reason="safetensors is not installed")

@@ -66,6 +66,7 @@ def test_prints_what_the_memory_brought(tiny_run):
     assert usage["top1_reads"] > int(watched["top1_reads"]) > 0
 
 
+@pytest.mark.slow
 def test_in_how_many_batches_each_slot_is_read(tiny_run):
     run, recipe = tiny_run.files, tiny_run.files.read_recipe()
     stored = SlotImportance.load(run.document_frequencies)

@@ -106,6 +106,7 @@ def test_a_text_by_its_important_slots(model, tmp_path):
     assert results["patch"]["rows"] > 0
 
 
+@pytest.mark.slow
 def test_what_cannot_be_taught(model, facts, tmp_path, capsys):
     out = tmp_path / "out"
     flags = f"--model {model} --facts {facts} --out {out}"

@@ -2,6 +2,7 @@ import keras_hub
 import numpy as np
 import pytest
 
+from tests.slow_tier import slow_but
 from training.batches.labelled import Labelled
 from training.batches.labelled import dev_batches
 from training.batches.labelled import encode_texts
@@ -96,7 +97,7 @@ def test_dev_batches(paired, count):
     assert weights.sum() == count
 
 
-@pytest.mark.parametrize("columns", [1, 2])
+@pytest.mark.parametrize("columns", slow_but(2, [1, 2]))
 def test_texts(tokenizer, columns):
     texts = ["the dog", "nobody knows", "the lazy fox jumped over the dog"]
     labels = np.array([1, 0, 1], "int32")

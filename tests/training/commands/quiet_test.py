@@ -9,13 +9,8 @@ import pytest
 from tests.training.tiny_run import ROOT
 
 
-@pytest.mark.parametrize(
-    "flags, level",
-    [
-        ([], "3"),
-        pytest.param(["--verbose"], None, marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("flags, level", [([], "3"), (["--verbose"], None)])
 def test_verbose(flags, level):
     code = (
         "import os, sys, training.commands.quiet\n"

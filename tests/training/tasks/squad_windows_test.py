@@ -195,14 +195,9 @@ def test_best_answers_are_possible_ones(tokenizer):
     assert len(few) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    "sizes",
-    [
-        (14, 3, 2),
-        pytest.param((18, 100, 30), marks=pytest.mark.slow),
-        pytest.param((24, 7, 4), marks=pytest.mark.slow),
-        pytest.param((64, 1, 1), marks=pytest.mark.slow),
-    ],
+    "sizes", [(14, 3, 2), (18, 100, 30), (24, 7, 4), (64, 1, 1)]
 )
 def test_exported_models_choose_the_same_answers(tokenizer, sizes):
     rng = np.random.default_rng(0)
