@@ -93,6 +93,38 @@ def before_and_after(measured: pathlib.Path, file: str) -> str:
     return markdown(["what", "before", "after"], rows, _LEFT_AND_NUMBERS)
 
 
+def best_rates(measured: pathlib.Path, folder: str) -> str:
+    """The best rate of each way to teach random facts, of the grid's seed."""
+    from training.studies.best_rate import best_rate
+    from training.studies.best_rate import marked
+    from training.studies.forgetting.candidates import CANDIDATES
+    from training.studies.forgetting.merit import kept
+    from training.studies.forgetting.merit import learned
+    from training.studies.forgetting.merit import merit
+    from training.studies.forgetting.merit import right_after
+
+    rows = []
+    for key, candidate in CANDIDATES.items():
+        path = measured / folder / f"{key}.json"
+        if not path.exists():
+            continue
+        tried = read(path)["tried"]
+        merits = [merit(learned(each), kept(each)) for each in tried]
+        best = tried[best_rate([*map(right_after, tried)], merits)]
+        shares = (right_after(best), learned(best), kept(best))
+        rows.append(
+            [
+                candidate.title,
+                marked(best["rate"], [each["rate"] for each in tried]),
+                *(f"{100 * share:.2f}" for share in shares),
+                f"{sum(best['steps']):,}",
+                f"{best['rows']:,}" if "rows" in best else "all",
+            ]
+        )
+    columns = ["what is trained", "rate", "right after %", "new %", "old %"]
+    return markdown([*columns, "steps", "rows"], rows, _LEFT_AND_NUMBERS)
+
+
 def taught(measured: pathlib.Path, ways: dict[str, str]) -> str:
     """What several ways of teaching the same facts learn and change."""
     rows = []

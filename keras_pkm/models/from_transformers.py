@@ -114,7 +114,8 @@ def from_transformers(
         plain_task = plain_task_class(task, plain_cls)
         cls = task_class(plain_task)
         of_task = {*inspect.signature(plain_task).parameters} - {"kwargs"}
-        only_known(kwargs, of_task - {"backbone"} | {"name", "trainable"})
+        of_keras = {"name", "trainable", "compile"}
+        only_known(kwargs, of_task - {"backbone"} | of_keras)
         if "preprocessor" not in kwargs:
             kwargs["preprocessor"] = cls.preprocessor_cls(
                 reader.make_tokenizer(model.vocabulary_size),

@@ -74,7 +74,7 @@ class QuestionAnswerer(TaskTraining, keras_hub.models.Task):
         preprocessor: keras_hub.models.Preprocessor | None = None,
         **kwargs: Any,
     ):
-        only_known(kwargs, ("name", "trainable"))
+        only_known(kwargs, ("name", "trainable", "compile"))
         # === Layers ===
         self.backbone = backbone
         self.preprocessor = preprocessor

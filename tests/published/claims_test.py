@@ -112,6 +112,39 @@ def groups():
     )
 
 
+def controls():
+    """What methods keep of random facts, with as many steps as it takes."""
+
+    def tried(key):
+        path = f"forgetting-controls/rates/{key}.json"
+        return stored(path)["tried"]
+
+    def shares(key, rate):
+        (found,) = (each for each in tried(key) if each["rate"] == rate)
+        return [
+            percent(share, 0)
+            for share in (found["old"]["kept"], found["new"]["known_after"])
+        ]
+
+    dense = ("all", "lora", "lora-8", "lora-32", "lora-128")
+    kept = [each["old"]["kept"] for key in dense for each in tried(key)]
+    assert max(kept) < 0.01
+    yield (TEACHING,), "no rate of the grid kept 1 % of these"
+    old, new = shares("replay", 3e-4)
+    fast = [share.split()[0] for share in shares("replay-fast-values", 3e-4)]
+    yield (TEACHING,), f"keeps {old} of them and {new} of the new ones"
+    both = f"{fast[0]} and {fast[1]} %"
+    yield (TEACHING,), f"15 times as high, {both}."
+    yield (
+        (README, START),
+        (
+            f"replay keeps {old} of the old facts and {new} of the new ones, "
+            f"or {both} with a higher rate for the values"
+        ),
+    )
+    yield (TEACHING,), f"penalty keeps {shares('l2-300', 1e-3)[0]} of the old"
+
+
 def text():
     """What facts cost a model of text."""
     slots = stored("forgetting-text/taught-slots/results.json")
@@ -323,6 +356,7 @@ CLAIMS = [
         facts,
         synonyms,
         groups,
+        controls,
         text,
         perplexities,
         speed,
