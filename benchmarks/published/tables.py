@@ -94,28 +94,21 @@ def before_and_after(measured: pathlib.Path, file: str) -> str:
 
 
 def best_rates(measured: pathlib.Path, folder: str) -> str:
-    """The best rate of each way to teach random facts, of the grid's seed."""
-    from training.studies.best_rate import best_rate
+    """The trials with the best learning rate of each way of teaching."""
     from training.studies.best_rate import marked
     from training.studies.forgetting.candidates import CANDIDATES
-    from training.studies.forgetting.merit import kept
-    from training.studies.forgetting.merit import learned
-    from training.studies.forgetting.merit import merit
-    from training.studies.forgetting.merit import right_after
+    from training.studies.forgetting.study import ForgettingStudy
 
+    study = ForgettingStudy.in_directory(measured / folder)
     rows = []
-    for key, candidate in CANDIDATES.items():
-        path = measured / folder / f"{key}.json"
-        if not path.exists():
-            continue
-        tried = read(path)["tried"]
-        merits = [merit(learned(each), kept(each)) for each in tried]
-        best = tried[best_rate([*map(right_after, tried)], merits)]
-        shares = (right_after(best), learned(best), kept(best))
+    for key in study.recipe.methods:
+        tried = study.read_grid(key)
+        best = tried[study.best(tried)]
+        shares = (best[name] for name in ("right_after", "learned", "kept"))
         rows.append(
             [
-                candidate.title,
-                marked(best["rate"], [each["rate"] for each in tried]),
+                CANDIDATES[key].title,
+                marked(best["rate"], study.rates(key)),
                 *(f"{100 * share:.2f}" for share in shares),
                 f"{sum(best['steps']):,}",
                 f"{best['rows']:,}" if "rows" in best else "all",

@@ -13,6 +13,7 @@ from keras_pkm.layers.observing import memory_reads
 from keras_pkm.ops.backend import backend
 from keras_pkm.ops.implementation import fastest_by_default
 from keras_pkm.ops.tensors import Tensor
+from keras_pkm.probing.compiled_for_model import CompiledForModel
 from keras_pkm.probing.model_batches import Batch
 from keras_pkm.probing.model_batches import ModelBatches
 from keras_pkm.probing.usage_counter import UsageCounter
@@ -74,16 +75,14 @@ class MemoryProbe:
                 self._accesses = keras.Model(self._backbone.inputs, outputs)
         with self._strategy.scope():
             self._usage = UsageCounter.of_model(model)
-        self._compiled: tuple[tuple[int, ...], Any] | None = None
-
-    def _step(self, features: Any) -> None:
-        # `quantize` and `enable_lora` give a model other variables.
-        ids = tuple(map(id, self.model.variables))
-        if self._compiled is None or self._compiled[0] != ids:
-            variables = [*self.model.variables, *self._usage.variables]
-            step = backend.compiled(self._count, variables, self._strategy)
-            self._compiled = (ids, step)
-        self._compiled[1](features)
+        self._step = CompiledForModel(
+            model,
+            lambda: backend.compiled(
+                self._count,
+                [*model.variables, *self._usage.variables],
+                self._strategy,
+            ),
+        )
 
     def _count(self, features: Any) -> list[Tensor]:
         with fastest_by_default():

@@ -22,6 +22,7 @@ from keras_pkm.ops.arguments import finite
 from keras_pkm.ops.arguments import positive_int
 from keras_pkm.ops.backend import backend
 from keras_pkm.ops.tensors import Tensor
+from keras_pkm.probing.compiled_for_model import CompiledForModel
 from keras_pkm.teaching.fact_prompts import OTHERS
 from keras_pkm.teaching.fact_prompts import STAND_INS
 from keras_pkm.teaching.fact_prompts import SUBJECT
@@ -41,7 +42,6 @@ from keras_pkm.teaching.memory_patch import copy_tables
 from keras_pkm.teaching.split_model import SplitModel
 from keras_pkm.teaching.split_model import answer_model
 from keras_pkm.teaching.split_model import split_model
-from keras_pkm.teaching.teaching_step import CompiledForModel
 from keras_pkm.teaching.teaching_step import make_teaching_step
 from keras_pkm.teaching.teaching_step import strategy_of_one_device
 
@@ -144,8 +144,9 @@ class FactTeacher:
             list of texts that contain `"{subject}"` and end where the value
             begins. Five or more work well. Relations that are not in the dict
             are asked for by name, as in "The {relation} of {subject} is".
-        tokenize: optional function of a text that returns its ids. Defaults to
-            the tokenizer of the task's preprocessor.
+        tokenize: optional function of a text that returns its ids, without the
+            start token, which is added if the task's preprocessor adds it.
+            Defaults to the tokenizer of the task's preprocessor.
         others: optional list of str. Texts with `"{subject}"` that ask for
             something else, or for nothing; keys learn not to fit them. Defaults
             to some 200, such as `"{subject} went to the"`.
@@ -683,7 +684,7 @@ def _compiled(
 ) -> Callable[[dict[str, np.ndarray]], list[np.ndarray]]:
     """A function of a batch's arrays, compiled where the backend can."""
     strategy = strategy_of_one_device(task)
-    compiled = CompiledForModel(
+    run = CompiledForModel(
         task,
         lambda: backend.compiled(
             lambda arrays: keras.tree.flatten(model(arrays, training=False)),
@@ -692,9 +693,7 @@ def _compiled(
             model.input,
         ),
     )
-    return lambda arrays: [
-        ops.convert_to_numpy(each) for each in compiled()(arrays)
-    ]
+    return lambda arrays: [ops.convert_to_numpy(each) for each in run(arrays)]
 
 
 def _value_model(

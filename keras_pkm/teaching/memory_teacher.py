@@ -20,7 +20,6 @@ from keras_pkm.teaching.slot_importance import SlotImportance
 from keras_pkm.teaching.teaching_step import make_teaching_step
 from keras_pkm.teaching.teaching_step import strategy_of_one_device
 from keras_pkm.teaching.teaching_step import take_steps
-from keras_pkm.trainers.default_optimizer import with_loss_scale
 
 
 class MemoryTeacher:
@@ -94,8 +93,7 @@ class MemoryTeacher:
                 memory_rule=rule,
                 only_chosen_slots=slots is not None,
             )
-            scaled = with_loss_scale(self._optimizer, model)
-        self._step = make_teaching_step(model, values, scaled, loss)
+        self._step = make_teaching_step(model, values, self._optimizer, loss)
 
     def _check(self) -> None:
         if not self._memories:

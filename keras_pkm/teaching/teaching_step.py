@@ -14,8 +14,10 @@ from keras_pkm.ops.backend import backend
 from keras_pkm.ops.implementation import fastest_by_default
 from keras_pkm.ops.tensors import Gradient
 from keras_pkm.ops.tensors import Tensor
+from keras_pkm.probing.compiled_for_model import CompiledForModel
 from keras_pkm.probing.model_batches import Batch
 from keras_pkm.probing.model_batches import ModelBatches
+from keras_pkm.trainers.default_optimizer import with_loss_scale
 
 
 class NothingLearnedError(ValueError):
@@ -53,6 +55,7 @@ def make_teaching_step(
         )
     strategy = strategy_of_one_device(model)
     with strategy.scope():
+        optimizer = with_loss_scale(optimizer, model)
         optimizer.build(variables)
 
     def take_step(x: Any, y: Any, sample_weight: Any) -> list[Tensor]:
@@ -73,39 +76,15 @@ def make_teaching_step(
         optimizer.apply(gradients, variables)
         return [ops.max(ops.stack([_largest(each) for each in gradients]))]
 
-    compiled = CompiledForModel(
+    step = CompiledForModel(
         model,
         lambda: backend.compiled(
             take_step, [*model.variables, *optimizer.variables], strategy
         ),
         # The model may be compiled with another loss later.
-        lambda: None if loss is not None else id(model._compile_loss),
+        lambda: [model._compile_loss] if loss is None else [],
     )
-    return lambda *batch: float(compiled()(*batch)[0])
-
-
-class CompiledForModel:
-    """A compiled function, which is compiled again for another model.
-
-    `quantize` and `enable_lora` give a model other variables.
-    """
-
-    def __init__(
-        self,
-        model: keras.Model,
-        compiled: Callable[[], Callable[..., list[Tensor]]],
-        of_what: Callable[[], Any] = lambda: None,
-    ):
-        self._model = model
-        self._make = compiled
-        self._of_what = of_what
-        self._made: tuple[Any, Callable[..., list[Tensor]]] | None = None
-
-    def __call__(self) -> Callable[..., list[Tensor]]:
-        ids = tuple(map(id, self._model.variables)), self._of_what()
-        if self._made is None or self._made[0] != ids:
-            self._made = ids, self._make()
-        return self._made[1]
+    return lambda *batch: float(step(*batch)[0])
 
 
 def strategy_of_one_device(model: keras.Model) -> Any:

@@ -145,7 +145,7 @@ def helped():
     ]
     return [
         *(pretraining.PretrainingRecipe, knowledge.RecallRecipe),
-        *(TeachingRecipe, ForgettingRecipe, *named),
+        *(TeachingRecipe, ForgettingRecipe, EditsRecipe, *named),
     ]
 
 

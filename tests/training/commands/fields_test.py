@@ -12,6 +12,7 @@ from training.finetuning.recipe import FinetuningRecipe
 from training.pretraining.recipe import RECIPES
 from training.pretraining.recipe import PretrainingRecipe
 from training.runs.user_error import UserError
+from training.studies.edits.recipe import EditsRecipe
 from training.studies.forgetting.recipe import ForgettingRecipe
 from training.studies.papers.recipe import ReproductionRecipe
 from training.studies.recall.recipe import RecallRecipe
@@ -19,6 +20,7 @@ from training.teaching.recipe import TeachingRecipe
 
 KINDS = [
     AnalysisRecipe,
+    EditsRecipe,
     EvaluationRecipe,
     FinetuningRecipe,
     ForgettingRecipe,
