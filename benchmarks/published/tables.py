@@ -93,31 +93,6 @@ def before_and_after(measured: pathlib.Path, file: str) -> str:
     return markdown(["what", "before", "after"], rows, _LEFT_AND_NUMBERS)
 
 
-def best_rates(measured: pathlib.Path, folder: str) -> str:
-    """The trials with the best learning rate of each way of teaching."""
-    from training.studies.best_rate import marked
-    from training.studies.forgetting.candidates import CANDIDATES
-    from training.studies.forgetting.study import ForgettingStudy
-
-    study = ForgettingStudy.in_directory(measured / folder)
-    rows = []
-    for key in study.recipe.methods:
-        tried = study.read_grid(key)
-        best = tried[study.best(tried)]
-        shares = (best[name] for name in ("right_after", "learned", "kept"))
-        rows.append(
-            [
-                CANDIDATES[key].title,
-                marked(best["rate"], study.rates(key)),
-                *(f"{100 * share:.2f}" for share in shares),
-                f"{sum(best['steps']):,}",
-                f"{best['rows']:,}" if "rows" in best else "all",
-            ]
-        )
-    columns = ["what is trained", "rate", "right after %", "new %", "old %"]
-    return markdown([*columns, "steps", "rows"], rows, _LEFT_AND_NUMBERS)
-
-
 def taught(measured: pathlib.Path, ways: dict[str, str]) -> str:
     """What several ways of teaching the same facts learn and change."""
     rows = []

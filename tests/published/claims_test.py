@@ -77,72 +77,57 @@ def synonyms():
     assert round(times[0] / times[1], 1) == 1.5
 
 
-def groups():
-    """What the number of steps let each way learn of random facts."""
-    recipe = stored("forgetting/forgetting.json")
+def controls():
+    """What ways of teaching keep of random facts."""
     ways = stored("forgetting/report.json")["candidates"]
-    learned = {
-        key: sum(
-            group < recipe["steps"]
-            for each in way["tried"]
-            for seed in each["seeds"]
-            for group in seed["steps"]
-        )
-        for key, way in ways.items()
-    }
-    assert [learned[key] for key in ("lora", "ffn", "head")] == [0, 2, 1]
-    (high,) = (each for each in ways["all"]["tried"] if each["rate"] == 0.003)
-    steps = [group for seed in high["seeds"] for group in seed["steps"]]
-    assert len(steps) == 30 and max(steps) < recipe["steps"]
+
+    def shares(key):
+        return [percent(ways[key][each], 0) for each in ("kept", "learned")]
+
+    loras = ("lora", "lora-8", "lora-32", "lora-128")
+    for key in ("all", *loras):
+        assert max(each["kept"] for each in ways[key]["tried"]) < 0.01
+    yield (TEACHING,), "no rate of the grid kept 1 % of these"
+    forgetful = [ways[key] for key in ("all", "ffn", "head", *loras)]
+    assert max(way["kept"] for way in forgetful) < 0.01
+    new = [way["learned"] for way in forgetful]
+    low, high = (percent(each(new), 0) for each in (min, max))
+    known = f"{low.split()[0]} to {high} of the new facts"
     pages = (README, START)
-    yield pages, f"in {min(steps)} to {max(steps)} steps with all three seeds"
-    yield (TEACHING,), f"in {min(steps)} to {max(steps)} steps with all three"
-    in_the_end = (
-        f"knew {percent(high['learned'])} of the new facts and "
-        f"{percent(high['kept'])} of the old ones"
-    )
-    yield pages, in_the_end
-    yield (TEACHING,), in_the_end.replace(" and ", ", and ")
+    yield pages, f"they know {known} and less than 1 % of the old ones"
+    yield (TEACHING,), f"{known}, or {shares('all-fast-values')[1]}"
+    left = percent(ways["all-fast-values"]["kept"])
+    yield (TEACHING,), f"at most {left} of the old facts"
+    old, new = shares("replay")
+    fast = [share.split()[0] for share in shares("replay-fast-values")]
+    both = f"{fast[0]} and {fast[1]} %"
+    yield (TEACHING,), f"keeps {old} of them and {new} of the new ones"
+    yield (TEACHING,), f"15 times as high, {both}."
     yield (
         pages,
         (
-            "LoRA learned none of 150 groups in fewer than 20 steps, the "
-            "feed-forward networks two, and the head one"
+            f"keeps {old} of the old facts and {new} of the new ones, or "
+            f"{both} with a higher rate for the values"
         ),
     )
-
-
-def controls():
-    """What methods keep of random facts, with as many steps as it takes."""
-
-    def tried(key):
-        path = f"forgetting-controls/rates/{key}.json"
-        return stored(path)["tried"]
-
-    def shares(key, rate):
-        (found,) = (each for each in tried(key) if each["rate"] == rate)
-        return [
-            percent(share, 0)
-            for share in (found["old"]["kept"], found["new"]["known_after"])
-        ]
-
-    dense = ("all", "lora", "lora-8", "lora-32", "lora-128")
-    kept = [each["old"]["kept"] for key in dense for each in tried(key)]
-    assert max(kept) < 0.01
-    yield (TEACHING,), "no rate of the grid kept 1 % of these"
-    old, new = shares("replay", 3e-4)
-    fast = [share.split()[0] for share in shares("replay-fast-values", 3e-4)]
-    yield (TEACHING,), f"keeps {old} of them and {new} of the new ones"
-    both = f"{fast[0]} and {fast[1]} %"
-    yield (TEACHING,), f"15 times as high, {both}."
     yield (
-        (README, START),
+        (TEACHING,),
         (
-            f"replay keeps {old} of the old facts and {new} of the new ones, "
-            f"or {both} with a higher rate for the values"
+            f"with replay of all old facts, {old.split()[0]} to {fast[0]} % "
+            f"of these stay, and {new.split()[0]} to {fast[1]} % of the new"
         ),
     )
-    yield (TEACHING,), f"penalty keeps {shares('l2-300', 1e-3)[0]} of the old"
+    tenth, hundredth = (shares(f"replay-{each}")[0] for each in (10, 1))
+    yield (TEACHING,), f"keeps {tenth.split()[0]} and {hundredth} of all"
+    yield (TEACHING,), f"penalty keeps {shares('l2-300')[0]} of the old"
+    yield (TEACHING,), f"{shares('l2-30')[0]} of the old facts are left"
+    yield (TEACHING,), f"They keep {shares('slots-adam')[1]} of the new"
+    drawn, frequent = (shares(f"slots-{k}") for k in ("random", "frequent"))
+    assert drawn == frequent
+    yield pages, f"{drawn[1]} of the new facts and {drawn[0]} of the old ones"
+    after = [way["right_after"] for way in ways.values()]
+    assert min(after) > 0.98
+    yield pages, "knows nearly all of a group right after it was taught"
 
 
 def text():
@@ -355,7 +340,6 @@ CLAIMS = [
     for make in (
         facts,
         synonyms,
-        groups,
         controls,
         text,
         perplexities,

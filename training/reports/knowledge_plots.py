@@ -1,5 +1,6 @@
 """Plots of recall, capacity and forgetting, for light and dark pages."""
 
+import math
 from collections.abc import Iterable
 from collections.abc import Mapping
 from itertools import cycle
@@ -17,6 +18,10 @@ _COLOURS = (
 )
 # Their number differs from that of the colours, so that pairs rarely repeat.
 _MARKERS = "os^DvpX"
+_LINES = ("-", "--", ":", "-.")
+# What fits into the legend of a figure of the usual size: characters of a name
+# in each of two columns, and lines; others make the figure higher, by inches.
+_WIDE, _LINES_FIT, _LINE = 40, 5, 0.19
 # Text and lines that stand out from white and from black.
 _INK = "#808080"
 
@@ -73,15 +78,19 @@ def _draw(curves: Curves, x: str, y: str) -> tuple[Figure, Axes]:
             *zip(*points),
             marker=marker,
             # Once all colours have been used, they return with dashes.
-            linestyle="-" if number < len(_COLOURS) else "--",
+            linestyle=_LINES[number // len(_COLOURS) % len(_LINES)],
             color=colour,
             markersize=4,
             label=name,
         )
+    columns = 2 if max(map(len, curves)) <= _WIDE else 1
+    lines = math.ceil(len(curves) / columns)
+    width, height = figure.get_size_inches()
+    figure.set_size_inches(width, height + _LINE * max(0, lines - _LINES_FIT))
     # Below the axes, where it does not hide a curve.
     figure.legend(
         loc="outside lower center",
-        ncols=2,
+        ncols=columns,
         frameon=False,
         labelcolor=_INK,
         fontsize=9,

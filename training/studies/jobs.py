@@ -11,10 +11,13 @@ import time
 
 from tqdm import tqdm
 
+from training.runs.files import read_json
+from training.runs.files import write_json
 from training.runs.user_error import RunError
 
 _ROOT = pathlib.Path(__file__).parents[2]
 _LAST_LINES = 15
+_TIMES = "seconds.json"
 _SECONDS = 0.2  # between two checks of the running jobs
 
 
@@ -46,7 +49,10 @@ class Job:
 
 
 def run_jobs(jobs: list[Job], logs: pathlib.Path, at_once: int) -> None:
-    """Runs commands, each in a separate process, and shows the time left."""
+    """Runs commands, each in a separate process, and shows the time left.
+
+    `seconds.json` beside the logs' directory has the time of each job.
+    """
     logs.mkdir(parents=True, exist_ok=True)
     progress = tqdm(
         total=round(sum(job.cost for job in jobs)),
@@ -55,6 +61,8 @@ def run_jobs(jobs: list[Job], logs: pathlib.Path, at_once: int) -> None:
         disable=None,
     )
     running: dict[Job, subprocess.Popen] = {}
+    began: dict[Job, float] = {}
+    times = job_seconds(logs.parent)
     with progress:
         try:
             while not all(job.is_done for job in jobs) or running:
@@ -62,6 +70,7 @@ def run_jobs(jobs: list[Job], logs: pathlib.Path, at_once: int) -> None:
                     number = jobs.index(job) + 1
                     tqdm.write(f"[{number}/{len(jobs)}] {job.title}")
                     shares = 1 if job.alone else at_once
+                    began[job] = time.monotonic()
                     running[job] = _start(job, _log(logs, job), shares)
                 if not running:
                     raise _stuck(jobs)
@@ -72,6 +81,8 @@ def run_jobs(jobs: list[Job], logs: pathlib.Path, at_once: int) -> None:
                     del running[job]
                     if process.returncode or not job.is_done:
                         raise _failure(job, process.returncode, _log(logs, job))
+                    times[job.name] = round(time.monotonic() - began[job], 1)
+                    write_json(logs.parent / _TIMES, times)
                     progress.update(round(job.cost))
         finally:
             # After success, none is left.
@@ -79,6 +90,11 @@ def run_jobs(jobs: list[Job], logs: pathlib.Path, at_once: int) -> None:
                 process.send_signal(signal.SIGTERM)
             for process in running.values():
                 process.wait()
+
+
+def job_seconds(root: pathlib.Path) -> dict[str, float]:
+    """Returns the seconds that each job took which was done in a directory."""
+    return read_json(root / _TIMES, "--out", default={})
 
 
 def _ready(

@@ -19,6 +19,7 @@ from training.runs.recipes import recipe_differences
 from training.runs.recipes import recipe_from_json
 from training.runs.user_error import UserError
 from training.studies.jobs import Job
+from training.studies.jobs import job_seconds
 from training.studies.jobs import run_jobs
 from training.studies.report import Report
 from training.studies.report import write_report
@@ -28,7 +29,7 @@ class Study(abc.ABC):
     """A comparison in the directory `--out` of its recipe.
 
     - `NAME.json`: the recipe;
-    - `logs/`: the output of each job;
+    - `logs/` and `seconds.json`: the output and the time of each job;
     - `report.md`, `report.html`, `report.json` and the plots.
     """
 
@@ -88,11 +89,18 @@ class Study(abc.ABC):
 
     def write_report(self, findings: dict) -> None:
         """Writes the report as pages, and the findings and tables as JSON."""
+        jobs = self.jobs()
         commands = [
             shlex.join(["python", f"training/{job.script}", *job.args])
-            for job in self.jobs()
+            for job in jobs
         ]
         report = self.report(findings)
+        if times := job_seconds(self.root):
+            of = "" if len(times) == len(jobs) else f" of {len(jobs)}"
+            report.notes.append(
+                f"{len(times)}{of} jobs took {sum(times.values()) / 3600:.1f} "
+                f"hours in all, at most {self.recipe.at_once} at a time."
+            )
         write_report(self.root, report, commands)
         tables = {
             table.title: {"columns": table.header, "rows": table.rows}

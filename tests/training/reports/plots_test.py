@@ -3,6 +3,7 @@
 import pytest
 
 pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+from training.reports.knowledge_plots import plot_forgetting  # noqa: E402
 from training.reports.plots import plot_curves  # noqa: E402
 
 
@@ -27,3 +28,20 @@ def test_steps_between_powers_of_ten_are_labelled_like_those():
     assert "1,000" in [
         label.get_text() for label in ticks.get_majorticklabels()
     ]
+
+
+def test_all_names_of_many_ways_are_within_the_figure():
+    ways = [f"a way of teaching with so long a name, {i}" for i in range(20)]
+    figure = plot_forgetting({way: [(0.5, 0.5)] for way in ways})
+    figure.canvas.draw()
+    (legend,) = figure.legends
+    box = legend.get_window_extent()
+    assert box.x0 >= 0 and box.x1 <= figure.bbox.width
+    assert [text.get_text() for text in legend.get_texts()] == ways
+    (axes,) = figure.axes
+    assert axes.get_window_extent().height > figure.dpi * 2
+    looks = {
+        (line.get_color(), line.get_marker(), line.get_linestyle())
+        for line in axes.lines
+    }
+    assert len(looks) == len(ways)

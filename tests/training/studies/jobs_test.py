@@ -11,6 +11,7 @@ from training.commands.signals import Interrupted
 from training.commands.signals import catch_signals
 from training.runs.user_error import RunError
 from training.studies.jobs import Job
+from training.studies.jobs import job_seconds
 from training.studies.jobs import run_jobs
 
 # Says when it began, waits for a file, if one is named, and leaves its result.
@@ -72,6 +73,17 @@ def test_each_job_waits_for_what_it_needs(make_job, tmp_path, capsys):
     assert log.startswith("$ ") and "the last line" in log
     threads = max(1, (os.cpu_count() or 1) // 2)
     assert f"threads {threads}" in log
+    times = job_seconds(tmp_path)
+    assert sorted(times) == ["a", "b", "c"] and min(times.values()) > 0
+
+
+def test_times_of_jobs_done_before_stay(make_job, tmp_path):
+    jobs = [make_job("a"), make_job("b")]
+    run_jobs(jobs[:1], tmp_path / "logs", 1)
+    first = job_seconds(tmp_path)
+    run_jobs(jobs, tmp_path / "logs", 1)
+    second = job_seconds(tmp_path)
+    assert set(second) == {"a", "b"} and second["a"] == first["a"]
 
 
 def test_what_measures_time_runs_alone(make_job, tmp_path, monkeypatch):
