@@ -101,7 +101,7 @@ class ForgettingRecipe(Comparison):
     # --- Teaching ---
 
     # Maximum number of steps on a group of facts, or on the text.
-    steps: Count = 20
+    steps: Count = 200
     # Learning rates to try for methods that train weights, with Adam.
     learning_rates: Positives = (1e-4, 3e-4, 1e-3, 3e-3, 1e-2)
     # Learning rates to try for memory values with Adam.
@@ -110,7 +110,7 @@ class ForgettingRecipe(Comparison):
     memory_sgd_rates: Positives = (10.0, 20.0, 50.0, 100.0, 200.0)
     # Number of slots of each memory that a batch may change, for the methods
     # slots-adam and slots-sgd.
-    slots: Count = 1000
+    slots: Count = 200
 
     # --- Machine ---
 
