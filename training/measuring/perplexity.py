@@ -108,6 +108,7 @@ class LanguageModelEvaluator:
                 self._strategy.run(self._step, batch), axis=0
             ),
             reduce_retracing=True,
+            autograph=False,
         )
 
     def _step(

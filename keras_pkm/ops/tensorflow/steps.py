@@ -33,7 +33,9 @@ def compiled(
             )
         ]
 
-    @tf.function(reduce_retracing=True, input_signature=signature)
+    @tf.function(
+        reduce_retracing=True, input_signature=signature, autograph=False
+    )
     def run(*arguments: Any) -> list[tf.Tensor]:
         results = strategy.run(step, arguments)
         return strategy.reduce("sum", results, axis=None)
