@@ -9,15 +9,7 @@ from training.batches.step_batches import step_batches
 
 
 class Facts(Protocol):
-    """Facts (subject, relation) → value, as a masked-LM task learns them.
-
-    Attributes:
-        vocabulary_size: int. Number of tokens of subjects, relations and
-            values.
-        sequence_length: int. Number of tokens of an input.
-        bits: float or None. The information content of all values, if it is
-            known.
-    """
+    """Facts (subject, relation) → value, as a masked-LM task learns them."""
 
     @property
     def num_facts(self) -> int: ...
@@ -28,6 +20,7 @@ class Facts(Protocol):
     @property
     def sequence_length(self) -> int: ...
 
+    # The information content of all values, if it is known.
     @property
     def bits(self) -> float | None: ...
 

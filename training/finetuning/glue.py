@@ -15,14 +15,7 @@ from training.tasks.glue import load_glue
 
 
 class GlueFinetuning:
-    """A GLUE task as a kind of fine-tuning.
-
-    Attributes:
-        train: `Labelled`, to train on.
-        decides: The name of the figure that decides which epoch is best.
-        baseline: The figures of always predicting the most frequent class.
-        preprocessor: The preprocessor that is saved with the model.
-    """
+    """A GLUE task as a kind of fine-tuning."""
 
     def __init__(
         self,

@@ -38,14 +38,8 @@ def match_config(
     """Makes a model compute what `config.json` says.
 
     KerasHub's Llama has an epsilon of 1e-6, whatever the checkpoint has. The
-    models of other types than GPT-2 and Llama are as KerasHub loads them.
-
-    Args:
-        task: The model, as KerasHub has loaded it.
-        directory: The directory of transformers; nothing is done for others.
-
-    Raises:
-        UserError: KerasHub computes something else.
+    models of other types than GPT-2 and Llama are as KerasHub loads them. Where
+    KerasHub computes something else, it is an error.
     """
     path = directory / "config.json"
     config = read_json(path, default={})

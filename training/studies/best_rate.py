@@ -12,13 +12,8 @@ _TAUGHT = 0.95
 def best_rate(taught: Sequence[float], merits: Sequence[float]) -> int:
     """Returns the place of the best of some learning rates for teaching.
 
-    It has the highest merit of those that taught their material; if none did,
-    of all.
-
-    Args:
-        taught: The share of the material that is known right after it was
-            taught, by rate.
-        merits: What is known in the end, times what was kept, by rate.
+    It has the highest merit of those with which enough was known right after
+    it was taught; if it was with none, of all.
     """
     keys = [
         (share >= _TAUGHT, merit)

@@ -30,14 +30,7 @@ def measure_edit(
 ) -> dict[str, dict[str, float]]:
     """Compares a model before and after it was taught facts.
 
-    Args:
-        before: The model before.
-        after: The model after.
-        facts: The facts.
-        phrasings: How relations were asked for while they were taught.
-        asked: Other phrasings of some of the relations.
-        windows: Ids of text, of shape `(windows, length)`.
-        seed: Seed of the questions.
+    `phrasings` were taught, `asked` were not. `windows` are ids of text.
     """
     rng = random.Random(seed)
     subjects = list(dict.fromkeys(fact.subject for fact in facts))

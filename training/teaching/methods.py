@@ -65,24 +65,11 @@ def make_teacher(
     of_values: float = 1.0,
     towards_old: float = 0.0,
 ) -> Teacher:
-    """Returns a teacher for a language model.
+    """Returns a teacher for a language model, which must not be called before.
 
-    Do not call the task before: `"lora"` changes its layers.
-
-    Args:
-        task: The language model.
-        method: What is trained.
-        learning_rate: The learning rate.
-        rule: The update rule of values, where only these are trained.
-        slots: For `"slots"`, the number of slots that a batch may change.
-        importance: What chooses them.
-        replayed: For `"replay"`, batches of old examples.
-        lora: For `"lora"`, what it adds.
-        of_values: Where all weights are trained, the learning rate of values,
-            times the other one.
-        towards_old: Where weights are trained, the share of the way back to
-            what they were that a step goes, divided by the learning rate: a
-            decoupled L2 penalty. At most all of the way.
+    If all weights are trained, `of_values` times `learning_rate` is the rate of
+    the values. `towards_old` is a decoupled L2 penalty: in each step, weights
+    go `learning_rate * towards_old` of the way back to what they were.
     """
     loss = keras.losses.SparseCategoricalCrossentropy(
         from_logits=True, reduction="mean_with_sample_weight"

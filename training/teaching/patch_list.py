@@ -9,13 +9,9 @@ from keras_pkm.teaching.memory_patch import MemoryPatch
 def describe_patch(
     patch: MemoryPatch, saved: pathlib.Path, name: pathlib.Path
 ) -> dict:
-    """Returns what a list says of a patch.
+    """Returns what a list says of a patch that was saved in a file.
 
-    Args:
-        patch: The patch.
-        saved: A file that it has just been saved in. A patch is known by the
-            checksum of its rows, wherever its file is.
-        name: The file that users know.
+    A patch is known by the checksum of its rows, wherever its file is.
     """
     _, facts = read_safetensors(saved)
     return {
