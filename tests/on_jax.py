@@ -12,6 +12,8 @@ from jax._src.interpreters import mlir
 _FLAGS = (
     "--xla_backend_optimization_level=0",
     "--xla_llvm_disable_expensive_passes=true",
+    # Those take as long again as all else.
+    "--xla_cpu_use_fusion_emitters=false",
 )
 _CACHE = "JAX_COMPILATION_CACHE_DIR"
 
