@@ -61,6 +61,12 @@ def make_tables(findings: dict) -> list[Table]:
     """Returns the tables of the report."""
     candidates = findings["candidates"]
     tables = [_models(candidates)]
+    if any(
+        _reached(seed["curve"])
+        for found in candidates.values()
+        for seed in found["seeds"]
+    ):
+        tables.append(_speeds(candidates))
     if any("ablated" in found["seeds"][0] for found in candidates.values()):
         tables.append(_ablated(candidates))
     # Older trials have none, and facts that are text no bits.
@@ -112,6 +118,46 @@ def _models(candidates: dict[str, dict]) -> Table:
         ],
         rows,
     )
+
+
+def _speeds(candidates: dict[str, dict]) -> Table:
+    rows = []
+    for found in candidates.values():
+        reached = [_reached(seed["curve"]) for seed in found["seeds"]]
+        learned = [each for each in reached if each]
+        cells = [f"not by {len(reached) - len(learned)} of {len(reached)}"] * 3
+        if len(learned) == len(reached):
+            seconds, steps = zip(*learned)
+            each_step = found["exposures"] / found["steps"]
+            cells = [
+                over_seeds(seconds, ",.0f"),
+                over_seeds(steps, ",.0f"),
+                over_seeds(step * each_step for step in steps),
+            ]
+        rows.append([found["title"], *cells])
+    return Table(
+        f"How soon each model knows {LEARNED:.0%}",
+        "Seconds are those of steps alone. Recall was measured at a few steps, "
+        "and is taken for a line between them.",
+        ["model", "seconds", "steps", "exposures"],
+        rows,
+    )
+
+
+def _reached(curve: list[dict]) -> tuple[float, float] | None:
+    """The seconds and the steps after which enough was known, if it was."""
+    before = {"recall": 0.0, "seconds": 0.0, "step": 0}
+    for point in curve:
+        if point["recall"] >= LEARNED:
+            recalls = before["recall"], point["recall"]
+            share = (LEARNED - recalls[0]) / (recalls[1] - recalls[0])
+            seconds, steps = (
+                before[name] + share * (point[name] - before[name])
+                for name in ("seconds", "step")
+            )
+            return seconds, steps
+        before = point
+    return None
 
 
 def _ablated(candidates: dict[str, dict]) -> Table:

@@ -339,7 +339,8 @@ def result(recall, used=0.5, **others):
         "3": {"mu": 1.0, "top1_mu": 0.5},
     }
     found = {"recall": recall, "memory_usage": usage, **others}
-    return {"ablated": {"zero": 0.001, "shuffle": 0.002}, **found}
+    ablated = {"zero": 0.001, "shuffle": 0.002}
+    return {"ablated": ablated, "curve": [], **found}
 
 
 def test_tables():
@@ -368,6 +369,7 @@ def test_tables():
     # Of all seeds, as the other columns.
     used = "50.0 (40.0 to 60.0), 100.0 (100.0 to 100.0)"
     assert row[4:] == [used, "25.0 (20.0 to 30.0), 50.0 (50.0 to 50.0)"]
+    assert "How soon each model knows 95%" not in tables
     header, rows = tables["More and more facts"]
     assert header == ["model", "100 facts", "200 facts", "learned"]
     assert rows == [
@@ -376,6 +378,45 @@ def test_tables():
     ]
     _, rows = tables["Larger and larger tables"]
     assert rows[1] == ["65,536 slots", "30.0", "20.0", "-"]
+
+
+def test_how_soon_models_know_nearly_all():
+    def seed(*recalls):
+        curve = [
+            {"step": 4 * place, "seconds": 2.0 * place, "recall": recall}
+            for place, recall in enumerate(recalls, 1)
+        ]
+        return {**result(recalls[-1]), "curve": curve}
+
+    model = {
+        **{"parameters": 1000, "width": 256, "steps": 12, "exposures": 24.0},
+        **{"milliseconds": [1.0], "rates": [1e-3, 1e-2], "recall": 1.0},
+        **{"bits": None, "optimizer_bytes": None, "grid": []},
+    }
+    models = {
+        "resm": {
+            **model,
+            "title": "ResM",
+            "seeds": [seed(0.5, 0.95, 1.0), seed(0.9, 0.9, 1.0), seed(0.95)],
+        },
+        "plain": {
+            **model,
+            "title": "plain",
+            "seeds": [seed(0.1, 0.2), seed(0.5, 1.0), seed(0.9, 0.94)],
+        },
+    }
+    found = make_tables({"candidates": models, "sweep": [], "num_sub_keys": 1})
+    (table,) = (t for t in found if t.title == "How soon each model knows 95%")
+    # 2, 4 and 5 seconds: the second one is half of the way at 95 %.
+    assert table.rows == [
+        [
+            "ResM",
+            "4 (2 to 5)",
+            "8 (4 to 10)",
+            "16.0 (8.0 to 20.0)",
+        ],
+        ["plain", *["not by 2 of 3"] * 3],
+    ]
 
 
 def test_a_comparison_of_an_earlier_version_is_refused(tmp_path):
