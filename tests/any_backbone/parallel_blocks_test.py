@@ -75,7 +75,7 @@ def test_starts_as_the_plain_model(family):
 @pytest.mark.parametrize("block", ["resm", "pkm"])
 def test_presets(block, tmp_path):
     model = keras_pkm.models.add_memory(
-        make_plain("Electra"), (2,), MEMORY, memory_block=block
+        make_plain("Electra"), (2,), FILLED, memory_block=block
     )
     model.save_to_preset(str(tmp_path))
     loaded = keras_hub.models.Backbone.from_preset(str(tmp_path))

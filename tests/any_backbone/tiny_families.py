@@ -8,10 +8,14 @@ import keras_pkm
 
 VOCABULARY_SIZE, LENGTH = 50, 8
 MEMORY = {"num_sub_keys": 8, "num_heads": 2, "top_k": 4, "key_dim": 8}
-#: With values other than zero from the start.
+#: With values other than zero from the start, which each memory draws anew: a
+#: preset would otherwise draw again what it should have loaded.
 FILLED = {
     **MEMORY,
-    "values_initializer": keras.initializers.RandomNormal(stddev=0.25, seed=1),
+    "values_initializer": {
+        "class_name": "RandomNormal",
+        "config": {"mean": 0.0, "stddev": 0.25, "seed": None},
+    },
 }
 _hub = keras_hub.models
 # Layers, heads, width, and width of the feed-forward network.

@@ -138,8 +138,10 @@ def test_a_task_brings_the_edges_of_its_words():
 def test_padding_reads_nothing():
     memory, _, _ = make_memory()
     ids = np.array([[3, 2, 3, 9, 9, 9]])
-    x = np.random.default_rng(6).normal(size=(1, 6, DIM)).astype("float32")
+    x = np.random.default_rng(36).normal(size=(1, 6, DIM)).astype("float32")
     mask = np.array([[1, 1, 1, 1, 0, 0]], "bool")
+    # Without a mask, the last two places read, too.
+    assert to_numpy(memory(x, token_ids=ids))[0, 4:].any(-1).all()
     outputs = to_numpy(memory(x, token_ids=ids, mask=mask))
     assert not outputs[0, 4:].any()
 

@@ -140,17 +140,26 @@ MAY_BE_NONE = {"value_dim", "limit", "every"}
 MAY_BE_NEGATIVE = {"initial_scale", "threshold"}
 
 
-def config_of(thing):
-    """The config through JSON, which refuses numbers of numpy."""
-    if not hasattr(thing, "get_config"):
-        return None
-    return json.loads(json.dumps(thing.get_config()))
+def config_of(thing, name=None):
+    """The config through JSON, which refuses numbers of numpy.
+
+    Others have the number as an attribute, or are what was computed with it.
+    """
+    if hasattr(thing, "get_config"):
+        return json.loads(json.dumps(thing.get_config()))
+    for attribute in (name, f"_{name}"):
+        if hasattr(thing, attribute):
+            number = getattr(thing, attribute)
+            return type(number), number
+    if isinstance(thing, teaching.MemoryTeacher):
+        return float(thing._optimizer.learning_rate)
+    return keras.tree.map_structure(lambda each: np.array(each).tolist(), thing)
 
 
 def check_numbers(make, name, value, others):
     def config(number):
         keras.backend.clear_session(free_memory=False)
-        return config_of(make(**{name: number}))
+        return config_of(make(**{name: number}), name)
 
     expected = config(value)
     for other in others:

@@ -26,7 +26,7 @@ def tokenizer():
     return keras_hub.models.BertTokenizer(words, lowercase=True)
 
 
-def _randomize(task):
+def randomize(task):
     """Weights of which each has a part in the outputs."""
     generator = keras.random.SeedGenerator(1)
     for weight in task.weights:
@@ -69,7 +69,7 @@ def _build_presets(root, tokenizer):
             keras_hub.models.BertMaskedLMPreprocessor,
         ),
     ):
-        _randomize(task)
+        randomize(task)
         save_preset(
             task, preprocessor(tokenizer, sequence_length=LENGTH), root / name
         )

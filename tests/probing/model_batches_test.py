@@ -266,7 +266,8 @@ def test_empty_data_is_refused(model):
         (None,),
         (),
     ):
-        with pytest.raises(ValueError, match="`data` must"):
+        nothing = "at least one batch|no inputs|tuple of length 0"
+        with pytest.raises(ValueError, match=nothing):
             reads(model, data)
 
 
@@ -424,11 +425,12 @@ def test_features_are_taken_as_they_are():
 
 
 def test_texts_need_a_preprocessor(task):
+    texts = "must be .*texts, for a .* without a preprocessor"
     for model in (task.backbone, tiny_masked_lm(**ONE_LAYER)):
         for data in (TEXTS, (TEXTS, LABELS), dataset(TEXTS), [TEXTS]):
-            with pytest.raises(ValueError, match="`data` must be"):
+            with pytest.raises(ValueError, match=f"`data` {texts}"):
                 reads(model, data)
-    with pytest.raises(ValueError, match="`batches` must be"):
+    with pytest.raises(ValueError, match=f"`batches` {texts}"):
         SlotImportance.of_background(task.backbone, TEXTS)
 
 

@@ -60,7 +60,9 @@ def test_rows_that_no_token_read_stay(caplog):
 def test_frozen_values_and_plain_models():
     task = new_task()
     freeze_memory(task.backbone)
+    before = values_of(task).numpy()
     fit(task)
+    np.testing.assert_array_equal(values_of(task), before)
     fit(new_task(memory_layers=()))
 
 
