@@ -172,10 +172,11 @@ def test_help_texts_wrap_as_paragraphs(recipe):
             assert text[0].isalpha() or text[0] in "'\"[", line
 
 
-def test_a_flag_that_does_not_exist_is_found():
+def test_a_flag_that_does_not_exist_is_found(capsys):
     for script in ("training/pretrain.py", "benchmarks/layer.py", *RECIPES):
         with pytest.raises(SystemExit):
             parse(script, ["--no-such-flag", "1"])
+        assert "no-such-flag" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES])

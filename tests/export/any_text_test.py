@@ -63,12 +63,6 @@ def check(loaded, texts):
                 answer.decode()
 
 
-@settings(deadline=None, max_examples=2)
-@given(texts=_TEXTS)
-def test_some_text(loaded, texts):
-    check(loaded, texts)
-
-
 @settings(deadline=None, max_examples=40)
 @given(texts=_TEXTS)
 def test_any_text(loaded, texts):

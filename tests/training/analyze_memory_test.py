@@ -163,10 +163,12 @@ def test_readers(report, reads, work):
             p, q = np.mean(tokens == token), np.mean(ids == token)
             telling.append((p * math.log(p / q), token, p, p / q))
         telling.sort(key=lambda row: (-row[0], row[1]))
+        assert len(reader["tokens"]) == min(5, len(telling))
         for found, (_, token, share, lift) in zip(reader["tokens"], telling):
             assert found["token"] == tokenizer.id_to_token(token)
             assert found["share"] == pytest.approx(share)
             assert found["lift"] == pytest.approx(lift)
+        assert reader["contexts"]
         for _, middle, _ in reader["contexts"]:
             assert middle
 

@@ -95,6 +95,7 @@ def test_two_workers_train_as_one_device(tmp_path):
     (stage,), (other,) = figures_of(run_dir), figures_of(tmp_path / "one")
     assert stage["perplexity"] == pytest.approx(other["perplexity"], rel=1e-5)
     assert stage["memory_usage"]["1"]["top1_reads"] > 0
+    assert "resumes after" in outputs[0]
     for output in outputs:
         row = f"| resm | 10 | {stage['perplexity']:.2f} |"
         assert row in squeezed(output)

@@ -136,6 +136,12 @@ def test_init_from_a_directory_of_transformers(train, tmp_path):
     assert theirs.backbone.feedforward_activation == "gelu"
     tokens = task.preprocessor.tokenizer.get_vocabulary()
     assert tokens == theirs.preprocessor.tokenizer.get_vocabulary()
+    # A few steps change weights little.
+    embeddings = (
+        each.backbone.token_embedding.embeddings.numpy()
+        for each in (task, theirs)
+    )
+    np.testing.assert_allclose(*embeddings, atol=0.02)
     assert results["stages"][0]["name"] == "+Init resm"
 
 

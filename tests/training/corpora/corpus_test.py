@@ -8,14 +8,6 @@ from training.runs.user_error import UserError
 NUMBERS = Corpus("numbers", lambda: map(str, range(4000)))
 
 
-@pytest.mark.slow
-def test_python_docs():
-    corpus = open_corpus("python-docs")
-    corpus.check()
-    assert corpus.name == "python-docs"
-    assert list(corpus) == list(corpus)
-
-
 def test_text_files(write):
     path = write("one\n\ntwo\n")
     corpus = open_corpus(path)

@@ -94,11 +94,13 @@ def test_frozen_memory(finetune, presets, glue, tmp_path):
 
 
 @pytest.mark.slow
-def test_goes_on_where_it_was_stopped(finetune, glue):
+def test_goes_on_where_it_was_stopped(finetune, glue, capsys):
     whole = finetune(glue, "small", name="whole")
     with stopped_after(6):
         finetune(glue, "small", code=143, name="parts")
+    capsys.readouterr()
     assert finetune(glue, "small", name="parts") == whole
+    assert "Seed 0 resumes after 6 of 8 steps" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -111,7 +113,6 @@ def test_goes_on_where_it_was_stopped(finetune, glue):
         ("plain", "--freeze values", "needs a model with memory"),
         ("plain", "--freeze values --memory-layers 1", "values of a memory"),
         ("plain", "--sequence-length 500", "at most the model's 20"),
-        ("plain", "--memory-layers 4", "the memory cannot be added to"),
         ("plain", "--memory-layers 4", "different numbers from 1"),
         ("plain", "--seed -1", "--seed must be at least 0"),
         ("plain", "--clip-norm nan", "--clip-norm must be a finite number"),

@@ -114,6 +114,13 @@ def test_so_many_run_at_the_same_time(make_job, tmp_path):
     assert all(job.is_done for job in jobs)
 
 
+def test_no_more_run_at_the_same_time(make_job, tmp_path):
+    jobs = [make_job("a"), make_job("b")]
+    run_jobs(jobs, tmp_path / "logs", at_once=1)
+    began = (tmp_path / "b.began").stat().st_mtime_ns
+    assert (tmp_path / "a").stat().st_mtime_ns <= began
+
+
 def test_what_is_done_is_not_done_again(make_job, tmp_path):
     (tmp_path / "a").write_text("before")
     run_jobs([make_job("a"), make_job("b")], tmp_path / "logs", at_once=1)

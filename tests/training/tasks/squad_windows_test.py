@@ -231,16 +231,12 @@ def test_exported_models_choose_the_same_answers(tokenizer, sizes):
             SpecialTokens.of(tokenizer),
         )
         spans = in_graphs.best_spans(windows, len(examples), *logits, sizes)
-        return vars(windows), spans, starts, ends
+        return spans, starts, ends
 
-    windows, (first, last, score), starts, ends = serve(
+    (first, last, score), starts, ends = serve(
         tf.constant([e.question for e in examples]),
         tf.constant([e.context for e in examples]),
     )
-    np.testing.assert_array_equal(
-        windows["inputs"]["input_word_ids"], found.token_ids
-    )
-    np.testing.assert_array_equal(windows["examples"], found.examples)
     for number, one in enumerate(examples):
         start = starts[number, int(first[number])]
         end = ends[number, int(last[number])]
