@@ -98,9 +98,9 @@ def other_ways():
     two, one, deep = (
         percent(recalls[key]) for key in ("experts-2", "experts-1", "deeper")
     )
-    yield (README, CAPACITY), "a third of the time that ResM needs"
+    yield (README, START, CAPACITY), "a third of the time that ResM needs"
     yield (CAPACITY,), f"as many parameters as ResM learns {two} of 48,000"
-    yield (README,), f"as many parameters learns {two} in the same time"
+    yield (README, START), f"as many parameters learns {two} of them"
     yield (CAPACITY,), f"knows {two}, with steps"
     yield (CAPACITY,), f"with one expert, it knows {one}"
     yield (CAPACITY,), f"and knows {deep}"

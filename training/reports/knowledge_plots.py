@@ -83,7 +83,7 @@ def _draw(curves: Curves, x: str, y: str) -> tuple[Figure, Axes]:
             markersize=4,
             label=name,
         )
-    columns = 2 if max(map(len, curves)) <= _WIDE else 1
+    columns = 2 if max(map(len, curves), default=0) <= _WIDE else 1
     lines = math.ceil(len(curves) / columns)
     width, height = figure.get_size_inches()
     figure.set_size_inches(width, height + _LINE * max(0, lines - _LINES_FIT))

@@ -95,11 +95,14 @@ class Study(abc.ABC):
             for job in jobs
         ]
         report = self.report(findings)
-        if times := job_seconds(self.root):
+        known = job_seconds(self.root)
+        # Others may have been done for more seeds or candidates.
+        if times := [known[job.name] for job in jobs if job.name in known]:
             of = "" if len(times) == len(jobs) else f" of {len(jobs)}"
             report.notes.append(
-                f"{len(times)}{of} jobs took {sum(times.values()) / 3600:.1f} "
-                f"hours in all, at most {self.recipe.at_once} at a time."
+                f"{len(times)}{of} jobs took {sum(times) / 3600:.1f} hours in "
+                "all, each since it was last started, at most "
+                f"{self.recipe.at_once} at a time."
             )
         write_report(self.root, report, commands)
         tables = {

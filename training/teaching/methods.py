@@ -65,7 +65,9 @@ def make_teacher(
     of_values: float = 1.0,
     towards_old: float = 0.0,
 ) -> Teacher:
-    """Returns a teacher for a language model, which must not be called before.
+    """Returns a teacher for a language model.
+
+    Do not call the model before: `"lora"` changes its layers.
 
     If all weights are trained, `of_values` times `learning_rate` is the rate of
     the values. `towards_old` is a decoupled L2 penalty: in each step, weights

@@ -109,7 +109,7 @@ class ForgettingRecipe(Comparison):
     # Learning rates to try for memory values with gradient descent.
     memory_sgd_rates: Positives = (10.0, 20.0, 50.0, 100.0, 200.0)
     # Number of slots of each memory that a batch may change, for the methods
-    # slots-adam and slots-sgd.
+    # that choose slots.
     slots: Count = 200
 
     # --- Machine ---
