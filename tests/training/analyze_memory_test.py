@@ -169,8 +169,9 @@ def test_readers(report, reads, work):
             assert found["share"] == pytest.approx(share)
             assert found["lift"] == pytest.approx(lift)
         assert reader["contexts"]
-        for _, middle, _ in reader["contexts"]:
-            assert middle
+        readers_of = {tokenizer.id_to_token(token) for token in set(tokens)}
+        for _, token, _ in reader["contexts"]:
+            assert token in readers_of
 
 
 @pytest.mark.slow
