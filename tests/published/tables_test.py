@@ -81,6 +81,10 @@ def test_the_table_of_costs(tmp_path):
             )
         ],
     }
+    rows["layer-short/layer"] += [
+        {**row, "task": "forward", "times faster": f"0.{row['tokens']}"}
+        for row in rows["layer-short/layer"]
+    ]
     for name, found in rows.items():
         path = tmp_path / f"{name}.json"
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -97,6 +101,7 @@ def test_the_table_of_costs(tmp_path):
         ["5.96 (1-20); 1.09 (1-20)", "- |"],
         ["4.5 (1-20); 5.7 (1-20)", "- |"],
         ["12.3 (1-20); 2.6 (1-20)", "- |"],
+        ["0.128; 0.2048", "- |"],
     ]
     alone = costs(tmp_path, with_paper=False)
     assert [line.split(" | ")[-1] for line in alone.splitlines()[2:]] == [
