@@ -17,7 +17,7 @@ from keras_pkm.callbacks.slot_counts import Counts
 from keras_pkm.callbacks.slot_counts import list_slot_counts
 from keras_pkm.callbacks.slot_counts import read_slot_counts
 from keras_pkm.callbacks.slot_counts import write_slot_counts
-from keras_pkm.layers.memories import memories
+from keras_pkm.layers.memories import memories_for
 from keras_pkm.metrics.memory_staleness import MemoryStaleness
 from keras_pkm.metrics.numbers import result_numbers
 from keras_pkm.ops.arguments import positive_int_or_none
@@ -146,11 +146,7 @@ class MemoryUsageMonitor(keras.callbacks.Callback):
         self.staleness: dict[int, MemoryStaleness] = {}
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
-        if not memories(self.model):
-            raise ValueError(
-                "`MemoryUsageMonitor` needs a model with memories. Received: "
-                f"`{self.model.name}`, which has none."
-            )
+        memories_for(self.model, "to monitor")
         before, probe = self._probe, self._probe_of_model()
         self._done = self._iterations()
         # Another model, or one that was compiled anew, begins from step 0.

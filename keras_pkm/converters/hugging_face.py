@@ -64,7 +64,7 @@ class HuggingFaceDirectory:
     """A model of transformers on disk.
 
     Args:
-        path: The directory.
+        directory: Where its config.json and its weights are.
 
     Attributes:
         path: The directory.
@@ -75,12 +75,12 @@ class HuggingFaceDirectory:
             features are not supported.
     """
 
-    def __init__(self, path: str | os.PathLike[str]):
-        self.path = pathlib.Path(path)
+    def __init__(self, directory: str | os.PathLike[str]):
+        self.path = pathlib.Path(directory)
         if not (self.path / "config.json").is_file():
             raise ValueError(
                 "`directory` must be a directory of transformers, with a "
-                f"config.json. Received: '{path}'."
+                f"config.json. Received: '{directory}'."
             )
         self._config = read_config(self.path)
         found = self._config.get("model_type")

@@ -130,14 +130,24 @@ def memories_from_state_dict(
         reader = _Reader(prefix, tensors)
         reader.check_options()
         layer = _READERS[source](reader, num_heads)
-        values = layer.pop("values")
+        values = reader.read_or_none("values.weight", 2)
+        if "value_dim" not in layer["config"]:
+            _check_width(reader, values, layer["dim"])
+        heads, _, num_sub_keys, half = layer["sub_keys"].shape
+        if num_heads not in (None, heads):
+            raise ValueError(
+                f"`num_heads` must be that of '{prefix}keys', {heads}. "
+                f"Received: num_heads={num_heads}."
+            )
         if values is None and first is None:
             raise ValueError(
                 "`state_dict` must have the values of its first memory. "
                 f"Received: none of '{prefix}values.weight'."
             )
         reader.check_all_read()
-        memory = ProductKeyMemory(top_k=top_k, **layer.pop("config"))
+        memory = ProductKeyMemory(
+            num_sub_keys, heads, top_k, 2 * half, **layer.pop("config")
+        )
         if first is not None and (
             values is None or options.get("mem_share_values")
         ):
@@ -318,9 +328,6 @@ def _xlm(reader: _Reader, num_heads: int | None) -> dict[str, Any]:
         )
     layer = _query_network(reader)
     layer["sub_keys"] = reader.read("keys", 4)
-    layer["values"] = reader.read_or_none("values.weight", 2)
-    _check_width(reader, layer)
-    _add_sizes(layer)
     return layer
 
 
@@ -334,7 +341,7 @@ def _product_key_memory(
     dim = weight.shape[1]
     # Halves first, then heads.
     weight = weight.reshape(2, heads, half, dim).transpose(1, 0, 2, 3)
-    layer: dict[str, Any] = {
+    return {
         "config": {"query_normalization": "half_layer"},
         "dim": dim,
         "query_projection/kernel": weight.reshape(-1, dim).T,
@@ -342,11 +349,7 @@ def _product_key_memory(
         "query_normalization/gamma": reader.read("norm.weight", 1),
         "query_normalization/beta": reader.read("norm.bias", 1),
         "sub_keys": keys,
-        "values": reader.read_or_none("values.weight", 2),
     }
-    _check_width(reader, layer)
-    _add_sizes(layer)
-    return layer
 
 
 def _memory_plus(reader: _Reader, num_heads: int | None) -> dict[str, Any]:
@@ -363,7 +366,6 @@ def _memory_plus(reader: _Reader, num_heads: int | None) -> dict[str, Any]:
         )
     layer = _query_network(reader)
     layer["sub_keys"] = keys.reshape(num_heads, 2, -1, keys.shape[1])
-    layer["values"] = reader.read_or_none("values.weight", 2)
     gate = "swilu_projection.weight" in reader
     layer["config"]["gate"] = gate
     if gate:
@@ -376,29 +378,16 @@ def _memory_plus(reader: _Reader, num_heads: int | None) -> dict[str, Any]:
             "without swilu_projection: the option mem_v_dim has no counterpart "
             "with a bias then."
         )
-    else:
-        _check_width(reader, layer)
-    _add_sizes(layer)
     return layer
 
 
-def _check_width(reader: _Reader, layer: dict[str, Any]) -> None:
-    values, dim = layer["values"], layer["dim"]
+def _check_width(reader: _Reader, values: np.ndarray | None, dim: int) -> None:
     if values is not None and values.shape[1] != dim:
         raise ValueError(
             f"'{reader.prefix}values.weight' must be as wide as the inputs, "
             f"{dim}. Received: {values.shape[1]}; the option mem_v_dim has no "
             "counterpart without a projection."
         )
-
-
-def _add_sizes(layer: dict[str, Any]) -> None:
-    heads, _, num_sub_keys, half = layer["sub_keys"].shape
-    layer["config"] |= {
-        "num_heads": heads,
-        "num_sub_keys": num_sub_keys,
-        "key_dim": 2 * half,
-    }
 
 
 _READERS = {

@@ -105,6 +105,9 @@ def make_encoder(
 
 def kept_slots(mass: np.ndarray, percent: float = 100.0) -> np.ndarray:
     """Chooses the smallest set of slots with a given share of the mass."""
+    if percent == 100:
+        # Sums would lose the smallest ones to rounding.
+        return mass > 0
     order = np.argsort(-mass, kind="stable")
     before = np.cumsum(mass[order]) - mass[order]
     kept = np.zeros(len(mass), bool)

@@ -2,7 +2,6 @@
 
 import contextlib
 import contextvars
-from collections.abc import Iterator
 from typing import Any
 
 import keras
@@ -13,6 +12,7 @@ from keras_pkm.ops.arguments import check_mask
 from keras_pkm.ops.arguments import finite
 from keras_pkm.ops.arguments import fraction
 from keras_pkm.ops.backend import backend
+from keras_pkm.ops.contexts import setting
 from keras_pkm.ops.tensors import Tensor
 from keras_pkm.ops.tensors import keras_mask
 
@@ -20,18 +20,13 @@ from keras_pkm.ops.tensors import keras_mask
 _parts: contextvars.ContextVar[int] = contextvars.ContextVar("parts", default=1)
 
 
-@contextlib.contextmanager
-def part_of_a_batch(num_parts: int) -> Iterator[None]:
+def part_of_a_batch(num_parts: int) -> contextlib.AbstractContextManager[None]:
     """Lets all parts of a batch together move statistics as far as the batch.
 
     Args:
         num_parts: int. The number of parts.
     """
-    token = _parts.set(num_parts)
-    try:
-        yield
-    finally:
-        _parts.reset(token)
+    return setting(_parts, num_parts)
 
 
 @keras.saving.register_keras_serializable("keras_pkm")

@@ -46,6 +46,22 @@ def memories(model: keras.layers.Layer) -> dict[int, Memory]:
     return {**found, **dict(enumerate(others, first))}
 
 
+def memories_for(model: keras.Model, purpose: str) -> dict[int, Memory]:
+    """Returns the memories of a model, which must have some.
+
+    Args:
+        model: Any Keras model.
+        purpose: What they are needed for, for the error.
+    """
+    found = memories(model)
+    if not found:
+        raise ValueError(
+            f"`model` must have a memory {purpose}. Received: a "
+            f"`{type(model).__name__}` without one."
+        )
+    return found
+
+
 def tables(model: keras.layers.Layer) -> dict[int, ValueTable]:
     """Returns the value tables of a model, each of them once.
 

@@ -15,10 +15,11 @@ from keras_pkm.layers.value_table import ValueTable
 from keras_pkm.ops.arguments import check_activity_regularizer
 from keras_pkm.ops.arguments import check_mask
 from keras_pkm.ops.arguments import fraction
+from keras_pkm.ops.arguments import one_of
 from keras_pkm.ops.arguments import positive_int
 from keras_pkm.ops.arguments import positive_int_or_none
 from keras_pkm.ops.backend import backend
-from keras_pkm.ops.implementation import check_implementation
+from keras_pkm.ops.implementation import IMPLEMENTATIONS
 from keras_pkm.ops.implementation import choose_implementation
 from keras_pkm.ops.tensors import MemoryAccess
 from keras_pkm.ops.tensors import Tensor
@@ -132,7 +133,9 @@ class Memory(StoredSettings, keras.layers.Layer):
         self.values_initializer = keras.initializers.get(values_initializer)
         self.values_regularizer = keras.regularizers.get(values_regularizer)
         self.values_constraint = keras.constraints.get(values_constraint)
-        self.implementation = check_implementation(implementation)
+        self.implementation = one_of(
+            "implementation", implementation, IMPLEMENTATIONS
+        )
         # A `ValueTable` from `build` on.
         self.table: Any = table
         self._shared_table = table is not None

@@ -19,6 +19,8 @@ from keras_pkm.ops.tensors import Tensor
 # What a block is asked besides its own arguments.
 _OWN = {"training": None, "return_memory_access": False, "token_ids": None}
 _PADDING_MASKS = ("padding_mask", "decoder_padding_mask", "attention_mask")
+# Blocks whose masks lack the tokens of images, which stand before the text.
+_WITH_IMAGES = ("PaliGemmaDecoderBlock",)
 
 
 @keras.saving.register_keras_serializable("keras_pkm")
@@ -176,6 +178,11 @@ class MemoryBlock(keras.layers.Layer):
         for mask in padding_masks(self.block, args, kwargs):
             # With a cache, a mask may cover tokens that are not in the inputs;
             # an attention mask may have a row for each of them.
+            if type(self.block).__name__ in _WITH_IMAGES:
+                num_images = ops.shape(y)[1] - ops.shape(mask)[1]
+                mask = ops.cast(mask, "int32")
+                pads = ((0, 0), (num_images, 0))
+                mask = ops.pad(mask, pads, constant_values=1)
             if may_be_mask_of(y, mask):
                 return mask
         return None

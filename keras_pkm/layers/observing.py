@@ -3,8 +3,9 @@
 import contextlib
 import contextvars
 from collections.abc import Callable
-from collections.abc import Iterator
 from typing import Any
+
+from keras_pkm.ops.contexts import setting
 
 
 class Channel:
@@ -22,18 +23,15 @@ class Channel:
             contextvars.ContextVar(name, default=None)
         )
 
-    @contextlib.contextmanager
-    def observed_by(self, observer: Callable[..., Any]) -> Iterator[None]:
+    def observed_by(
+        self, observer: Callable[..., Any]
+    ) -> contextlib.AbstractContextManager[None]:
         """Calls a function at each report within this context.
 
         Args:
             observer: The function.
         """
-        token = self._observer.set(observer)
-        try:
-            yield
-        finally:
-            self._observer.reset(token)
+        return setting(self._observer, observer)
 
     def report(self, *arguments: Any) -> None:
         """Passes arguments to the observer, if there is one."""

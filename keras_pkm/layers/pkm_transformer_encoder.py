@@ -4,7 +4,6 @@ from typing import Any
 
 import keras
 import keras_hub
-from keras import ops
 
 from keras_pkm.layers.make_memory import MemoryTemplate
 from keras_pkm.layers.make_memory import make_memory
@@ -12,12 +11,25 @@ from keras_pkm.layers.make_memory import memory_config
 from keras_pkm.ops.arguments import check_activity_regularizer
 from keras_pkm.ops.arguments import finite
 from keras_pkm.ops.arguments import fraction
+from keras_pkm.ops.arguments import one_of
 from keras_pkm.ops.arguments import positive_int
 from keras_pkm.ops.tensors import Tensor
 from keras_pkm.ops.tensors import keras_mask
 
 #: (α, β) of x' = LN(x + α·FFN(x) + β·PKM(x)).
 BLOCKS = {"ffn": (1, 0), "pkm": (0, 1), "resm": (1, 1)}
+# The sublayers of `keras_hub.layers.TransformerEncoder`.
+_SUBLAYERS = (
+    "_self_attention_layer",
+    "_self_attention_layer_norm",
+    "_self_attention_dropout",
+    "_feedforward_layer_norm",
+)
+_FEEDFORWARD = (
+    "_feedforward_intermediate_dense",
+    "_feedforward_output_dense",
+    "_feedforward_dropout",
+)
 
 
 @keras.saving.register_keras_serializable("keras_pkm")
@@ -101,12 +113,7 @@ class PKMTransformerEncoder(keras_hub.layers.TransformerEncoder):
             num_heads=positive_int("num_heads", num_heads),
             **kwargs,
         )
-        if block not in BLOCKS:
-            raise ValueError(
-                f"`block` must be one of {', '.join(map(repr, BLOCKS))}. "
-                f"Received: block={block!r}."
-            )
-        self.block = block
+        self.block = one_of("block", block, tuple(BLOCKS))
         self.memory = None
         if BLOCKS[block][1]:
             self.memory = make_memory(memory, self.dtype_policy)
@@ -125,68 +132,27 @@ class PKMTransformerEncoder(keras_hub.layers.TransformerEncoder):
             )
         # A plain encoder's sublayers may be there already, to be shared.
         if not hasattr(self, "_self_attention_layer"):
-            self._build_sublayers(inputs_shape, dim)
+            if self._uses_ffn:
+                super().build(inputs_shape)
+            else:
+                plain = keras_hub.layers.TransformerEncoder(
+                    **super().get_config()
+                )
+                # Not `plain.build`, whose name would stand in all paths.
+                type(plain).build(plain, inputs_shape)
+                self.share_sublayers(plain)
         if self.memory is not None:
             self.memory.build(inputs_shape)
-        self.built = True
 
-    def _build_sublayers(self, shape: tuple[int | None, ...], dim: int) -> None:
-        self._self_attention_layer = keras.layers.MultiHeadAttention(
-            num_heads=self.num_heads,
-            key_dim=dim // self.num_heads,
-            dropout=self.dropout,
-            kernel_initializer=_fresh_initializer(self.kernel_initializer),
-            bias_initializer=_fresh_initializer(self.bias_initializer),
-            dtype=self.dtype_policy,
-            name="self_attention_layer",
-        )
-        self._self_attention_layer.build(shape, shape)
-        self._self_attention_layer_norm = self._layer_norm(
-            "self_attention_layer_norm"
-        )
-        self._self_attention_layer_norm.build(shape)
-        self._self_attention_dropout = self._dropout("self_attention_dropout")
+    def share_sublayers(
+        self, encoder: keras_hub.layers.TransformerEncoder
+    ) -> None:
+        """Takes the sublayers of a plain encoder, and so its weights.
 
-        self._feedforward_layer_norm = self._layer_norm(
-            "feedforward_layer_norm"
-        )
-        self._feedforward_layer_norm.build(shape)
-        if self._uses_ffn:
-            self._feedforward_intermediate_dense = self._dense(
-                self.intermediate_dim,
-                "feedforward_intermediate_dense",
-                activation=self.activation,
-            )
-            self._feedforward_intermediate_dense.build(shape)
-            self._feedforward_output_dense = self._dense(
-                dim, "feedforward_output_dense"
-            )
-            self._feedforward_output_dense.build(
-                (*shape[:-1], self.intermediate_dim)
-            )
-            self._feedforward_dropout = self._dropout("feedforward_dropout")
-
-    def _dense(
-        self, units: int, name: str, activation: Any = None
-    ) -> keras.layers.Dense:
-        return keras.layers.Dense(
-            units,
-            activation=activation,
-            kernel_initializer=_fresh_initializer(self.kernel_initializer),
-            bias_initializer=_fresh_initializer(self.bias_initializer),
-            dtype=self.dtype_policy,
-            name=name,
-        )
-
-    def _layer_norm(self, name: str) -> keras.layers.LayerNormalization:
-        return keras.layers.LayerNormalization(
-            epsilon=self.layer_norm_epsilon, dtype=self.dtype_policy, name=name
-        )
-
-    def _dropout(self, name: str) -> keras.layers.Dropout:
-        return keras.layers.Dropout(
-            self.dropout, dtype=self.dtype_policy, name=name
-        )
+        With a memory instead of the FFN, the FFN's layers are left out.
+        """
+        for name in _SUBLAYERS + self._uses_ffn * _FEEDFORWARD:
+            setattr(self, name, getattr(encoder, name))
 
     def call(
         self,
@@ -205,7 +171,8 @@ class PKMTransformerEncoder(keras_hub.layers.TransformerEncoder):
             padding_mask = keras_mask(inputs) if mask is None else mask
         x, attention_scores = self._attend(
             inputs,
-            _merge_masks(padding_mask, attention_mask),
+            padding_mask,
+            attention_mask,
             training,
             return_attention_scores,
         )
@@ -240,7 +207,8 @@ class PKMTransformerEncoder(keras_hub.layers.TransformerEncoder):
     def _attend(
         self,
         inputs: Tensor,
-        mask: Tensor | None,
+        padding_mask: Tensor | None,
+        attention_mask: Tensor | None,
         training: bool | None,
         return_attention_scores: bool,
     ) -> tuple[Tensor, Tensor | None]:
@@ -250,7 +218,8 @@ class PKMTransformerEncoder(keras_hub.layers.TransformerEncoder):
         attended = self._self_attention_layer(
             query=x,
             value=x,
-            attention_mask=mask,
+            value_mask=padding_mask,
+            attention_mask=attention_mask,
             # Only if requested: fused attention does not keep the scores.
             return_attention_scores=return_attention_scores,
             training=training,
@@ -306,27 +275,3 @@ class PKMTransformerEncoder(keras_hub.layers.TransformerEncoder):
         config = super().get_config()
         memory = self.memory and memory_config(self.memory)
         return {**config, "block": self.block, "memory": memory}
-
-
-def _merge_masks(
-    padding_mask: Tensor | None, attention_mask: Tensor | None
-) -> Tensor | None:
-    """Returns the mask of positions that both masks allow.
-
-    Its shape is `(batch, 1 or length, length)`; `None` if both are `None`.
-    """
-    if padding_mask is not None:
-        padding_mask = ops.cast(ops.expand_dims(padding_mask, 1), "int32")
-    if attention_mask is None:
-        return padding_mask
-    attention_mask = ops.cast(attention_mask, "int32")
-    if padding_mask is None:
-        return attention_mask
-    return ops.minimum(padding_mask, attention_mask)
-
-
-def _fresh_initializer(initializer: Any) -> Any:
-    """Returns a copy: an initializer called twice gives the same numbers."""
-    if not isinstance(initializer, keras.initializers.Initializer):
-        return initializer
-    return initializer.clone()

@@ -2,11 +2,11 @@
 
 import contextlib
 import contextvars
-from collections.abc import Iterator
 
 import keras
 from keras import ops
 
+from keras_pkm.ops.contexts import setting
 from keras_pkm.ops.tensors import Tensor
 
 # A variable of the context, since replicas are computed in threads.
@@ -15,8 +15,9 @@ _current: contextvars.ContextVar[Tensor | None] = contextvars.ContextVar(
 )
 
 
-@contextlib.contextmanager
-def token_ids_of_layers(token_ids: Tensor) -> Iterator[None]:
+def token_ids_of_layers(
+    token_ids: Tensor,
+) -> contextlib.AbstractContextManager[None]:
     """Passes token ids to the memories that are called in this context.
 
     Decoding with a cache calls the layers of a backbone one by one, without
@@ -26,11 +27,7 @@ def token_ids_of_layers(token_ids: Tensor) -> Iterator[None]:
         token_ids: int tensor of shape `(batch, before + length)`: the ids of
             the tokens that the layers are called with, and of those before.
     """
-    token = _current.set(token_ids)
-    try:
-        yield
-    finally:
-        _current.reset(token)
+    return setting(_current, token_ids)
 
 
 def current_token_ids(name: str) -> Tensor:

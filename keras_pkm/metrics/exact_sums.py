@@ -12,7 +12,31 @@ from keras_pkm.ops.tensors import Tensor
 _BASE = 2**20
 
 
-class ExactCounts:
+class _TwoParts:
+    """Numbers of a metric, each in two variables."""
+
+    dtype: str
+
+    def __init__(self, metric: keras.metrics.Metric, size: int, name: str):
+        self._size = size
+        self._high, self._low = (
+            metric.add_variable(
+                (size,),
+                initializer="zeros",
+                dtype=self.dtype,
+                name=f"{name}_{part}",
+            )
+            for part in ("high", "low")
+        )
+
+    def _as_numpy(self, dtype: str) -> list[np.ndarray]:
+        return [
+            np.array(ops.convert_to_numpy(part), dtype)
+            for part in (self._high, self._low)
+        ]
+
+
+class ExactCounts(_TwoParts):
     """Counts of a metric, exact up to 2**51, in two integer variables.
 
     A count is `high * 2**20 + low`. Both parts can be summed over replicas.
@@ -23,9 +47,7 @@ class ExactCounts:
         name: The name of the counts.
     """
 
-    def __init__(self, metric: keras.metrics.Metric, size: int, name: str):
-        self._size = size
-        self._high, self._low = _two_variables(metric, size, INT, name)
+    dtype = INT
 
     def add(self, places: Tensor, amounts: Tensor) -> None:
         """Adds to some counts.
@@ -51,11 +73,11 @@ class ExactCounts:
     @property
     def totals(self) -> np.ndarray:
         """The counts, int64 array of shape `(size,)`."""
-        high, low = _as_numpy(self._high, self._low, "int64")
+        high, low = self._as_numpy("int64")
         return high * _BASE + low
 
 
-class FloatSums:
+class FloatSums(_TwoParts):
     """Sums of floats of a metric, of about twice the precision of its dtype.
 
     A sum is `high + low`. `low` has what rounding took from `high`, so that
@@ -67,9 +89,7 @@ class FloatSums:
         name: The name of the sums.
     """
 
-    def __init__(self, metric: keras.metrics.Metric, size: int, name: str):
-        self._size = size
-        self._high, self._low = _two_variables(metric, size, WIDEST_FLOAT, name)
+    dtype = WIDEST_FLOAT
 
     def add(self, places: Tensor, amounts: Tensor) -> None:
         """Adds to some sums.
@@ -92,7 +112,7 @@ class FloatSums:
     @property
     def totals(self) -> np.ndarray:
         """The sums, float64 array of shape `(size,)`."""
-        high, low = _as_numpy(self._high, self._low, "float64")
+        high, low = self._as_numpy("float64")
         return high + low
 
 
@@ -100,18 +120,6 @@ def mean(numbers: Tensor) -> Tensor:
     """Returns the mean of floats in their own dtype."""
     # Not `ops.mean`: with torch it computes in float32, whatever the dtype.
     return ops.sum(numbers) / numbers.shape[0]
-
-
-def _two_variables(
-    metric: keras.metrics.Metric, size: int, dtype: str, name: str
-) -> tuple[keras.Variable, keras.Variable]:
-    high, low = (
-        metric.add_variable(
-            (size,), initializer="zeros", dtype=dtype, name=f"{name}_{part}"
-        )
-        for part in ("high", "low")
-    )
-    return high, low
 
 
 def _sum_by_place(
@@ -134,12 +142,3 @@ def _sum_and_lost(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
     rounded = a + b
     of_b = rounded - a
     return rounded, (a - (rounded - of_b)) + (b - of_b)
-
-
-def _as_numpy(
-    high: keras.Variable, low: keras.Variable, dtype: str
-) -> tuple[np.ndarray, np.ndarray]:
-    first, second = (
-        np.array(ops.convert_to_numpy(part), dtype) for part in (high, low)
-    )
-    return first, second

@@ -73,10 +73,12 @@ class MemoryUsage(keras.metrics.Metric):
     ):
         super().__init__(name=name, dtype=dtype)
         self.num_slots = positive_int("num_slots", num_slots)
-        self._reads = ExactCounts(self, self.num_slots, "reads")
-        self._top1 = ExactCounts(self, self.num_slots, "top1")
-        self._top1_of_token = ExactCounts(self, self.num_slots, "top1_of_token")
-        self._weights = FloatSums(self, self.num_slots, "weights")
+        self._sums: dict[str, ExactCounts | FloatSums] = {
+            name: (FloatSums if name == "weights" else ExactCounts)(
+                self, self.num_slots, name
+            )
+            for name in ("reads", "top1", "top1_of_token", "weights")
+        }
 
     def update_state(
         self,
@@ -100,15 +102,17 @@ class MemoryUsage(keras.metrics.Metric):
         per_read = ops.reshape(is_read, (-1,))
         of_heads = ops.max(is_read, axis=-1)
 
-        self._reads.add(read, per_read)
-        self._weights.add(
+        self._sums["reads"].add(read, per_read)
+        self._sums["weights"].add(
             read,
             # Not a product: padding may contain NaN.
             ops.where(per_read > 0, ops.reshape(shares, (-1,)), 0.0),
         )
-        self._top1.add(top1_slots(read, shares), ops.reshape(of_heads, (-1,)))
+        self._sums["top1"].add(
+            top1_slots(read, shares), ops.reshape(of_heads, (-1,))
+        )
         flat = (-1, heads * top_k)
-        self._top1_of_token.add(
+        self._sums["top1_of_token"].add(
             top1_slots(ops.reshape(read, flat), ops.reshape(shares, flat)),
             ops.max(of_heads, axis=-1),
         )
@@ -120,27 +124,16 @@ class MemoryUsage(keras.metrics.Metric):
         `"reads"` is u', `"top1"` is t', `"top1_of_token"` the same per token
         (all int64), and `"weights"` is w' (float64).
         """
-        return {
-            "reads": self._reads.totals,
-            "top1": self._top1.totals,
-            "top1_of_token": self._top1_of_token.totals,
-            "weights": self._weights.totals,
-        }
+        return {name: sums.totals for name, sums in self._sums.items()}
 
     @property
     def totals(self) -> dict[str, int]:
         """`top1_reads` of the result, exact."""
-        return {"top1_reads": int(self._top1.totals.sum())}
+        return {"top1_reads": int(self._sums["top1"].totals.sum())}
 
     def result(self) -> dict[str, Tensor]:
         reads, top1, top1_of_token, weights = (
-            sums.as_float()
-            for sums in (
-                self._reads,
-                self._top1,
-                self._top1_of_token,
-                self._weights,
-            )
+            sums.as_float() for sums in self._sums.values()
         )
         return {
             "mu": _share_used(reads),

@@ -1,7 +1,6 @@
 """Adds memories to a language model of KerasHub."""
 
 from collections.abc import Iterable
-from typing import Any
 
 import keras
 import keras_hub
@@ -112,12 +111,7 @@ def add_memory(
             f"`model` must be a `Backbone` of KerasHub, or one of {kinds}. "
             f"Received: a `{type(model).__name__}`."
         )
-    computed: dict[str, Any] = {}
     if isinstance(model, MemoryBackbone) and not memories(model):
-        computed = {
-            "feedforward_activation": model.feedforward_activation,
-            "normalization_epsilon": model.normalization_epsilon,
-        }
         model = model.plain_backbone
     # The new weights belong to the strategy of the others.
     with backend.strategy_of(model).scope():
@@ -127,7 +121,6 @@ def add_memory(
             memory,
             memory_block,
             share_table,
-            **computed,
         )
 
 

@@ -8,17 +8,6 @@ from keras_pkm.layers.make_memory import make_memory
 from keras_pkm.layers.pkm_transformer_encoder import PKMTransformerEncoder
 from keras_pkm.layers.value_table import ValueTable
 
-# The sublayers of `keras_hub.layers.TransformerEncoder`.
-_SUBLAYERS = (
-    "_self_attention_layer",
-    "_self_attention_layer_norm",
-    "_self_attention_dropout",
-    "_feedforward_layer_norm",
-    "_feedforward_intermediate_dense",
-    "_feedforward_output_dense",
-    "_feedforward_dropout",
-)
-
 
 def make_parallel_block(
     encoder: keras.layers.Layer,
@@ -57,10 +46,7 @@ def make_parallel_block(
     )
     if table is not None and block.memory is not None:
         block.memory.share_table(table)
-    for sublayer in _SUBLAYERS:
-        # With a memory instead of the FFN, the FFN's layers are left out.
-        if memory_block == "resm" or sublayer not in _SUBLAYERS[-3:]:
-            setattr(block, sublayer, getattr(encoder, sublayer))
+    block.share_sublayers(encoder)
     width = encoder._self_attention_layer_norm.gamma.shape[-1]
     block.build((None, None, width))
     return block

@@ -39,11 +39,10 @@ def integer(name: str, value: Any, least: int) -> int:
         ValueError: it is not, or is less than `least`.
     """
     number = plain(value)
-    is_number = isinstance(number, numbers.Real) and not isinstance(
-        number, bool
-    )
     # Also false for NaN and infinity.
-    if not (is_number and least <= number < math.inf and number % 1 == 0):
+    if not (
+        _is_real(number) and least <= number < math.inf and number % 1 == 0
+    ):
         rule = {
             0: "an integer of at least 0",
             1: "a positive integer",
@@ -75,10 +74,7 @@ def fraction(name: str, value: Any) -> float:
         ValueError: it is not.
     """
     number = plain(value)
-    is_number = isinstance(number, numbers.Real) and not isinstance(
-        number, bool
-    )
-    if not (is_number and 0 <= number < 1):
+    if not (_is_real(number) and 0 <= number < 1):
         raise ValueError(
             f"`{name}` must be in [0, 1). Received: {name}={value!r}."
         )
@@ -97,10 +93,7 @@ def finite(name: str, value: Any, least: float = -math.inf) -> float:
         ValueError: it is not, or is less than `least`.
     """
     number = plain(value)
-    is_number = isinstance(number, numbers.Real) and not isinstance(
-        number, bool
-    )
-    if not (is_number and math.isfinite(number) and number >= least):
+    if not (_is_real(number) and math.isfinite(number) and number >= least):
         rule = "" if least == -math.inf else f" of at least {least:g}"
         raise ValueError(
             f"`{name}` must be a finite number{rule}. "
@@ -182,3 +175,7 @@ def only_known(given: Iterable[str], known: Collection[str]) -> None:
                 f"{', '.join(f'`{each}`' for each in sorted(known))}. "
                 f"Received: `{name}`."
             )
+
+
+def _is_real(number: Any) -> bool:
+    return isinstance(number, numbers.Real) and not isinstance(number, bool)

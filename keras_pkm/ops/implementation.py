@@ -2,7 +2,9 @@
 
 import contextlib
 import contextvars
-from collections.abc import Iterator
+
+from keras_pkm.ops.arguments import one_of
+from keras_pkm.ops.contexts import setting
 
 IMPLEMENTATIONS = ("auto", "fastest", "portable")
 _default: contextvars.ContextVar[str] = contextvars.ContextVar(
@@ -10,8 +12,7 @@ _default: contextvars.ContextVar[str] = contextvars.ContextVar(
 )
 
 
-@contextlib.contextmanager
-def use_implementation(name: str) -> Iterator[None]:
+def use_implementation(name: str) -> contextlib.AbstractContextManager[None]:
     """Sets what `implementation="auto"` means for memories.
 
     It applies to eager computation, and to graphs that are traced, within this
@@ -34,32 +35,13 @@ def use_implementation(name: str) -> Iterator[None]:
     ...     model.predict(np.ones((2, 16)), verbose=0).shape
     (2, 16)
     """
-    token = _default.set(check_implementation(name))
-    try:
-        yield
-    finally:
-        _default.reset(token)
+    return setting(_default, one_of("name", name, IMPLEMENTATIONS))
 
 
 def fastest_by_default() -> contextlib.AbstractContextManager[None]:
     """Like `use_implementation("fastest")`, but an enclosing choice wins."""
     name = _default.get()
     return use_implementation("fastest" if name == "auto" else name)
-
-
-def check_implementation(name: str) -> str:
-    """Returns the name of an implementation.
-
-    Raises:
-        ValueError: there is no such implementation.
-    """
-    if name not in IMPLEMENTATIONS:
-        raise ValueError(
-            "`implementation` must be one of "
-            f"{', '.join(map(repr, IMPLEMENTATIONS))}. "
-            f"Received: implementation={name!r}."
-        )
-    return name
 
 
 def choose_implementation(name: str, training: bool | None = None) -> str:

@@ -42,30 +42,12 @@ def adam_rule(
         m += (gradient - m) * (1 - beta_1)
         v += (square - v) * (1 - beta_2)
         counts = tuple(count + 1 for count in counts)
-        alpha = corrected_rate(
-            rate, counts[0] if counts else steps, beta_1, beta_2
-        )
+        t = counts[0] if counts else steps
+        root = ops.sqrt(1 - ops.power(beta_2, t))
+        alpha = rate * root / (1 - ops.power(beta_1, t))
         return values - alpha * m / (ops.sqrt(v) + epsilon), m, v, *counts
 
     return update
-
-
-def corrected_rate(
-    rate: Tensor, steps: Tensor, beta_1: float, beta_2: float
-) -> Tensor:
-    """Returns Adam's rate · √(1 - β₂ᵗ) / (1 - β₁ᵗ).
-
-    Args:
-        rate: float scalar.
-        steps: float tensor of any shape, the numbers t of steps.
-        beta_1: Decay of momentums.
-        beta_2: Decay of velocities.
-    """
-    return (
-        rate
-        * ops.sqrt(1 - ops.power(beta_2, steps))
-        / (1 - ops.power(beta_1, steps))
-    )
 
 
 def sgd_rule(rate: Tensor) -> RowRule:

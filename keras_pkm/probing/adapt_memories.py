@@ -10,6 +10,7 @@ from keras import ops
 
 from keras_pkm.layers.masked_batch_normalization import MaskedBatchNormalization
 from keras_pkm.layers.memories import memories
+from keras_pkm.layers.memories import memories_for
 from keras_pkm.layers.memories import tables
 from keras_pkm.layers.memory import Memory
 from keras_pkm.layers.observing import normalizations
@@ -152,12 +153,7 @@ def _merge(moments: list[_Moments]) -> _Moments:
 
 def _batch_norms(model: keras.Model) -> list[MaskedBatchNormalization]:
     """The batch norms of the memories of a model, each of which has one."""
-    found = memories(model)
-    if not found:
-        raise ValueError(
-            "`model` must have a memory to adapt. Received: a "
-            f"`{type(model).__name__}` without one."
-        )
+    found = memories_for(model, "to adapt")
     for number, table in tables(model).items():
         if np.any(ops.convert_to_numpy(table.values)):
             raise ValueError(

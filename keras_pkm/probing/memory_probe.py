@@ -8,7 +8,7 @@ import keras
 import keras_hub
 import numpy as np
 
-from keras_pkm.layers.memories import memories
+from keras_pkm.layers.memories import memories_for
 from keras_pkm.layers.observing import memory_reads
 from keras_pkm.ops.backend import backend
 from keras_pkm.ops.implementation import fastest_by_default
@@ -59,12 +59,7 @@ class MemoryProbe:
 
     def __init__(self, model: keras.Model):
         self.model = model
-        self._memories = memories(model)
-        if not self._memories:
-            raise ValueError(
-                "`model` must have a memory to measure. Received: a "
-                f"`{type(model).__name__}` without one."
-            )
+        self._memories = memories_for(model, "to measure")
         self._strategy = backend.strategy_of(model)
         self._accesses = None
         if isinstance(model, keras_hub.models.Backbone | keras_hub.models.Task):

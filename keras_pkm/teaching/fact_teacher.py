@@ -224,8 +224,14 @@ class FactTeacher:
         self.task = task
         self.phrasings = dict(phrasings or {})
         self.others = list(OTHERS if others is None else others)
+        for other in self.others:
+            if SUBJECT not in other:
+                raise ValueError(
+                    f"`others` must be texts with '{SUBJECT}'. Received: "
+                    f"{other!r}."
+                )
         self._others_are_given = others is not None
-        self.learning_rate = finite("learning_rate", learning_rate)
+        self.learning_rate = finite("learning_rate", learning_rate, least=0)
         self.steps = positive_int("steps", steps)
         self.odds = finite("odds", odds)
         self.verbose = verbose

@@ -8,7 +8,6 @@ import pathlib
 from collections.abc import Mapping
 from typing import Any
 from typing import Literal
-from typing import NamedTuple
 from typing import TypeAlias
 from typing import cast
 
@@ -23,6 +22,7 @@ from keras_pkm.ops.backend import backend
 from keras_pkm.teaching.patch_file import read_patch
 from keras_pkm.teaching.patch_file import write_patch
 from keras_pkm.teaching.row_changes import RowChanges
+from keras_pkm.teaching.row_changes import TableCopy
 
 Done: TypeAlias = Literal["applied", "reverted"]
 
@@ -74,7 +74,7 @@ class MemoryPatch:
 
     @classmethod
     def since(
-        cls, start: Mapping[int, "TableCopy"], model: keras.Model
+        cls, start: Mapping[int, TableCopy], model: keras.Model
     ) -> "MemoryPatch":
         """Returns what has changed in the memories of a model.
 
@@ -85,11 +85,7 @@ class MemoryPatch:
         found = memories(model)
         changes = {
             number: RowChanges.between(
-                start[number].values,
-                now.values,
-                start[number].tags,
-                now.tags,
-                found[number].needed_rows,
+                start[number], now, found[number].needed_rows
             )
             for number, now in copy_tables(model).items()
         }
@@ -219,13 +215,6 @@ class MemoryPatch:
             ValueError: the file cannot be read, is damaged, or is not a patch.
         """
         return cls(*read_patch(pathlib.Path(path)))
-
-
-class TableCopy(NamedTuple):
-    """A copy of a value table: its values, and its tags if it has any."""
-
-    values: np.ndarray
-    tags: np.ndarray | None
 
 
 def copy_tables(model: keras.Model) -> dict[int, TableCopy]:

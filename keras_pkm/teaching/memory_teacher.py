@@ -5,13 +5,15 @@ from typing import Any
 
 import keras
 
-from keras_pkm.layers.memories import memories
+from keras_pkm.layers.memories import memories_for
 from keras_pkm.layers.memories import tables
+from keras_pkm.ops.arguments import one_of
 from keras_pkm.ops.arguments import positive_int
 from keras_pkm.ops.arguments import positive_int_or_none
 from keras_pkm.optimizers.memory_rate import Schedule
 from keras_pkm.optimizers.memory_rate import check_rate
 from keras_pkm.optimizers.pkm_adam import PKMAdam
+from keras_pkm.optimizers.row_rules import RULES
 from keras_pkm.probing.memory_probe import MemoryProbe
 from keras_pkm.probing.model_batches import ModelBatches
 from keras_pkm.teaching.memory_patch import MemoryPatch
@@ -82,7 +84,7 @@ class MemoryTeacher:
         self.model = model
         self.slots = positive_int_or_none("slots", slots)
         self.importance = importance
-        self._memories = memories(model)
+        self._memories = memories_for(model, "to write into")
         self._check()
         self._start = copy_tables(model)
         self._probe = MemoryProbe(model)
@@ -90,17 +92,12 @@ class MemoryTeacher:
         with strategy_of_one_device(model).scope():
             self._optimizer = PKMAdam(
                 memory_learning_rate=check_rate("learning_rate", learning_rate),
-                memory_rule=rule,
+                memory_rule=one_of("rule", rule, RULES),
                 only_chosen_slots=slots is not None,
             )
         self._step = make_teaching_step(model, values, self._optimizer, loss)
 
     def _check(self) -> None:
-        if not self._memories:
-            raise ValueError(
-                "`model` must have a memory to write into. Received: a "
-                f"`{type(self.model).__name__}` without one."
-            )
         if (self.slots is None) != (self.importance is None):
             raise ValueError(
                 "`slots` and `importance` must be given together: the number "
@@ -174,17 +171,12 @@ class MemoryTeacher:
         chosen = []
         for table in tables(self.model).values():
             # Several memories may read it.
-            readers = [
-                number
+            reads = {
+                number: counts[number]["reads"]
                 for number, memory in self._memories.items()
                 if memory.table is table
-            ]
-            chosen.append(
-                self.importance.best_of_table(
-                    {number: counts[number]["reads"] for number in readers},
-                    self.slots,
-                )
-            )
+            }
+            chosen.append(self.importance.best_of_table(reads, self.slots))
             self._optimizer.choose_slots(table.values, chosen[-1])
         return any(map(len, chosen))
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,6 +18,13 @@ _DONE_BEFORE = {
         "choose the model that was taught, or to which the patch was applied."
     ),
 }
+
+
+class TableCopy(NamedTuple):
+    """A copy of a value table: its values, and its tags if it has any."""
+
+    values: np.ndarray
+    tags: np.ndarray | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,35 +50,32 @@ class RowChanges:
     @classmethod
     def between(
         cls,
-        before: np.ndarray,
-        after: np.ndarray,
-        tags_before: np.ndarray | None = None,
-        tags_after: np.ndarray | None = None,
+        before: TableCopy,
+        after: TableCopy,
         needed: Callable[[np.ndarray, np.ndarray], np.ndarray] | None = None,
     ) -> "RowChanges":
         """Returns the rows of a table whose bits differ.
 
         Args:
-            before: float32 array of shape `(num_slots, value_dim)`.
-            after: Likewise.
-            tags_before: int32 array of shape `(num_slots,)`, if it has tags.
-            tags_after: Likewise.
+            before: The table before.
+            after: The table after.
             needed: `Memory.needed_rows`. Rows that it names are among the
                 changes, so that they must be there, even if they are the same
                 before and after.
         """
-        differs = _differ(before, after, tags_before, tags_after)
+        both = (before, after)
+        differs = _differ(
+            *(each.values for each in both), *(each.tags for each in both)
+        )
         slots = np.nonzero(differs)[0].astype("int64")
         if needed is not None:
-            for tags in (tags_before, tags_after):
-                if tags is not None:
-                    slots = np.union1d(slots, needed(slots, tags))
+            for table in both:
+                if table.tags is not None:
+                    slots = np.union1d(slots, needed(slots, table.tags))
         return cls(
             slots,
-            before[slots],
-            after[slots],
-            None if tags_before is None else tags_before[slots],
-            None if tags_after is None else tags_after[slots],
+            *(each.values[slots] for each in both),
+            *(None if each.tags is None else each.tags[slots] for each in both),
         )
 
     def __len__(self) -> int:

@@ -95,15 +95,8 @@ def _walk(model: keras.Model, layer: keras.layers.Layer) -> tuple[Any, ...]:
             found.append(outputs[0] if isinstance(outputs, tuple) else outputs)
         return outputs
 
-    inputs = keras.tree.map_structure(
-        lambda each: keras.Input(
-            batch_shape=each.shape, dtype=each.dtype, name=each.name
-        ),
-        model.input,
-    )
     graph = keras.models.clone_model(
         model,
-        input_tensors=inputs,
         clone_function=lambda each: each,
         call_function=call,
     )

@@ -29,22 +29,14 @@ class SpecialTokens:
     @classmethod
     def of(cls, tokenizer: keras_hub.tokenizers.Tokenizer) -> Self:
         """Returns the special tokens of a keras-hub tokenizer's model."""
-        if hasattr(tokenizer, "cls_token_id"):
-            return cls(
-                start=tokenizer.cls_token_id,
-                between=(tokenizer.sep_token_id,),
-                end=tokenizer.sep_token_id,
-                padding=tokenizer.pad_token_id,
-                mask=getattr(tokenizer, "mask_token_id", -1),
-                second_segment=1,
-            )
+        is_bert = hasattr(tokenizer, "cls_token_id")
         return cls(
             start=tokenizer.start_token_id,
-            between=2 * (tokenizer.end_token_id,),
+            between=(1 if is_bert else 2) * (tokenizer.end_token_id,),
             end=tokenizer.end_token_id,
             padding=tokenizer.pad_token_id,
             mask=getattr(tokenizer, "mask_token_id", -1),
-            second_segment=0,
+            second_segment=int(is_bert),
         )
 
     @property

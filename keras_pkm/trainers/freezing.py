@@ -4,9 +4,8 @@ from collections.abc import Iterable
 
 import keras
 
-from keras_pkm.layers.memories import memories
+from keras_pkm.layers.memories import memories_for
 from keras_pkm.layers.memories import tables
-from keras_pkm.layers.value_table import ValueTable
 
 
 def freeze_memory(
@@ -54,10 +53,11 @@ def freeze_memory(
     - [Kim and Jung, 2020](https://arxiv.org/abs/2010.03881),
       table 5.
     """
-    _check_tables(model)
+    found = memories_for(model, "to freeze")
+    tables(model)  # which must be built
     all_parts = [
         (name, part)
-        for memory in memories(model).values()
+        for memory in found.values()
         for name, members in memory.parts().items()
         for part in members
     ]
@@ -108,7 +108,8 @@ def freeze_except_memory(model: keras.Model) -> None:
     - [Lin et al., 2025](https://arxiv.org/abs/2510.15103), who train only
       values, too.
     """
-    found = _check_tables(model)
+    memories_for(model, "to train")
+    found = tables(model).values()
     kept = {id(table) for table in found}
     values = {id(table.values) for table in found}
     # Each layer separately, from the top down: Keras skips an assignment that
@@ -128,17 +129,6 @@ def _forget_steps(model: keras.Model) -> None:
     """
     if getattr(model, "train_function", None) is not None:
         model.train_function = None
-
-
-def _check_tables(model: keras.Model) -> list[ValueTable]:
-    """Returns the tables of a model, which must have some."""
-    found = tables(model)
-    if not found:
-        raise ValueError(
-            "`model` must have a memory. Received: a "
-            f"`{type(model).__name__}` without one."
-        )
-    return list(found.values())
 
 
 def freeze_pooler(backbone: keras.Model) -> None:

@@ -79,6 +79,21 @@ def test_the_memory_is_added_behind_its_block():
     assert weights[1, :3].sum(-1) == pytest.approx(1)
 
 
+@pytest.mark.parametrize("family", families(ALL))
+def test_padding_reads_nothing(family):
+    model = keras_pkm.models.add_memory(make_plain(family), (2,), FILLED)
+    inputs = inputs_of(model)
+    probe = keras.Model(model.input, model.memory_outputs)
+    _, weights = probe(inputs)[2]
+    weights = to_numpy(weights).sum((-1, -2))
+    mask = inputs.get("padding_mask", np.ones((2, LENGTH)))
+    # Images stand before the text.
+    num_images = weights.shape[1] - LENGTH
+    mask = np.pad(mask, ((0, 0), (num_images, 0)), constant_values=1)
+    heads = FILLED["num_heads"]
+    np.testing.assert_allclose(weights, mask * heads, atol=1e-5)
+
+
 @pytest.mark.parametrize("family", families([*CAUSAL, "Gemma4", "GptOss"]))
 @pytest.mark.parametrize("memory", [FILLED, "n-grams"], ids=["keys", "n-grams"])
 def test_generation_with_a_cache_is_generation_without(family, memory):

@@ -367,6 +367,10 @@ def test_odds_are_added_to_each_key():
     np.testing.assert_allclose(biases[1] - biases[0], 2, rtol=0.05)
     with pytest.raises(ValueError, match="`odds` must be"):
         make_teacher(make_model(), Words(), odds=float("nan"))
+    with pytest.raises(ValueError, match="`learning_rate` must be"):
+        make_teacher(make_model(), Words(), learning_rate=-0.3)
+    with pytest.raises(ValueError, match="`others` must be"):
+        make_teacher(make_model(), Words(), others=["foo bar"])
 
 
 def test_logistic_regression():

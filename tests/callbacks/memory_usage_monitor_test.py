@@ -160,7 +160,7 @@ def test_errors(held_out):
         MemoryUsageMonitor(held_out, every=0)
     task = tiny_masked_lm(memory_layers=())
     task.compile()
-    with pytest.raises(ValueError, match="has none"):
+    with pytest.raises(ValueError, match="a memory to monitor"):
         fit(task, MemoryUsageMonitor(held_out))
 
 

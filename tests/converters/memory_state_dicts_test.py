@@ -212,6 +212,8 @@ def test_wrong_arguments():
         convert("memory-plus", num_heads=None)
     with pytest.raises(ValueError, match="must divide half of the 28 rows"):
         convert("memory-plus", num_heads=5)
+    with pytest.raises(ValueError, match="`num_heads` must be that of.*keys'"):
+        convert("xlm", num_heads=7)
     with pytest.raises(ValueError, match="must have a memory of 'xlm'"):
         memories_from_state_dict(state, "xlm", top_k=4)
     with pytest.raises(ValueError, match='"xlm" or "product-key-memory"'):

@@ -111,7 +111,11 @@ def test_mistakes_name_arguments(masked_lm, tokenizer, tmp_path):
         (masked_lm, {"compare": "ann"}, "`compare` must be a sequence of str"),
         (masked_lm, {"compare": [""]}, "`compare` must contain text"),
         (masked_lm, {"prune_unused": ["a"]}, "`prune_unused` needs text of tw"),
-        (masked_lm, {"tokenizer": roberta}, "WordPiece.*RobertaTokenizer: pas"),
+        (
+            masked_lm,
+            {"tokenizer": roberta},
+            "`tokenizer`: .*WordPiece.*RobertaTokenizer: pas",
+        ),
         (tiny_classifier(3), {}, "preprocessor with a tokenizer, but has none"),
         (
             tiny_classifier(3),

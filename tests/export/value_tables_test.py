@@ -76,3 +76,5 @@ def test_kept_slots():
     assert kept_slots(mass, 50).tolist() == [False, True, False, False, False]
     assert kept_slots(mass, 51).sum() == 2
     assert not kept_slots(np.zeros(5)).any()
+    # One that was read little is among all that were read.
+    assert kept_slots(np.array([1e8, 1e-9, 0])).tolist() == [True, True, False]

@@ -163,7 +163,7 @@ def test_symbolic_outputs():
 
 
 def test_impossible_arguments(inputs):
-    with pytest.raises(ValueError, match="`block`.*'ffn', 'pkm', 'resm'.*memo"):
+    with pytest.raises(ValueError, match='`block`.*"ffn" or "pkm".*memory'):
         PKMTransformerEncoder(24, 2, block="memory")
     with pytest.raises(ValueError, match="`return_memory_access=True`"):
         encoder("ffn")(inputs, return_memory_access=True)

@@ -10,6 +10,7 @@ from keras_pkm.teaching import MemoryPatch
 from keras_pkm.teaching.patch_file import read_patch
 from keras_pkm.teaching.patch_file import write_patch
 from keras_pkm.teaching.row_changes import RowChanges
+from keras_pkm.teaching.row_changes import TableCopy
 from tests.strategies import each_strategy
 from tests.teaching.models import make_model
 from tests.teaching.models import md5
@@ -58,7 +59,7 @@ def test_signs_of_zero_and_nan_are_bits():
     before = np.array([[0.0, 1.0], [np.nan, 2.0], [3.0, 4.0]], "float32")
     after = before.copy()
     after[0, 0] = -0.0
-    changes = RowChanges.between(before, after)
+    changes = RowChanges.between(TableCopy(before), TableCopy(after))
     assert changes.slots.tolist() == [0]
     changes.check(before[[0]], 1, "applied")
     with pytest.raises(ValueError, match="has already been applied"):

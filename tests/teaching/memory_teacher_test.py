@@ -184,7 +184,7 @@ def test_mistakes():
         MemoryTeacher(model, slots=5, importance=importance, loss=make_loss())
     with pytest.raises(ValueError, match="`slots` must be a positive"):
         MemoryTeacher(model, slots=0, loss=make_loss())
-    with pytest.raises(ValueError, match="`memory_rule` must be"):
+    with pytest.raises(ValueError, match="`rule` must be"):
         MemoryTeacher(model, rule="adagrad", loss=make_loss())
 
 

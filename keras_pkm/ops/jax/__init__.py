@@ -20,27 +20,4 @@ from keras_pkm.ops.one_device import components
 from keras_pkm.ops.one_device import strategy_of
 from keras_pkm.ops.one_device import sum_over_replicas
 
-__all__ = [
-    "SUPPORTS_JIT",
-    "assert_later",
-    "compiled",
-    "components",
-    "embedding_bag",
-    "entries",
-    "gradients",
-    "is_known",
-    "keep_rows",
-    "present_value",
-    "read_rows",
-    "reduce_gradients",
-    "search",
-    "strategy_of",
-    "sum_over_replicas",
-    "uncompiled",
-    "update_if",
-    "update_rows",
-    "with_entries",
-    "write_rows",
-]
-
 SUPPORTS_JIT = True

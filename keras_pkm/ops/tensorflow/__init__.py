@@ -20,29 +20,6 @@ from keras_pkm.ops.tensorflow.tables import present_value
 from keras_pkm.ops.tensorflow.tables import read_rows
 from keras_pkm.ops.tensorflow.tables import write_rows
 
-__all__ = [
-    "SUPPORTS_JIT",
-    "assert_later",
-    "compiled",
-    "components",
-    "embedding_bag",
-    "entries",
-    "gradients",
-    "is_known",
-    "keep_rows",
-    "present_value",
-    "read_rows",
-    "reduce_gradients",
-    "search",
-    "strategy_of",
-    "sum_over_replicas",
-    "uncompiled",
-    "update_if",
-    "update_rows",
-    "with_entries",
-    "write_rows",
-]
-
 # XLA's top-k on CPU takes about twice as long as TensorFlow's, and its gather
 # of resource rows has no sparse gradient.
 SUPPORTS_JIT = False

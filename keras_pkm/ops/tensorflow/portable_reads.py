@@ -4,10 +4,11 @@ import contextlib
 import contextvars
 import dataclasses
 from collections.abc import Callable
-from collections.abc import Iterator
 from typing import TypeAlias
 
 import tensorflow as tf
+
+from keras_pkm.ops.contexts import setting
 
 # Takes a value table and slots.
 ReadRows: TypeAlias = Callable[[tf.Variable, tf.Tensor], tf.Tensor]
@@ -32,16 +33,11 @@ _current: contextvars.ContextVar[PortableRead | None] = contextvars.ContextVar(
 )
 
 
-@contextlib.contextmanager
 def portable_reads(
     read_rows: ReadRows | None, training: bool
-) -> Iterator[None]:
+) -> contextlib.AbstractContextManager[None]:
     """See `keras_pkm.ops.portable_reads`."""
-    token = _current.set(PortableRead(read_rows or tf.gather, training))
-    try:
-        yield
-    finally:
-        _current.reset(token)
+    return setting(_current, PortableRead(read_rows or tf.gather, training))
 
 
 def current_read() -> PortableRead | None:

@@ -20,27 +20,4 @@ from keras_pkm.ops.torch.updates import uncompiled
 from keras_pkm.ops.torch.updates import update_if
 from keras_pkm.ops.torch.updates import update_rows
 
-__all__ = [
-    "SUPPORTS_JIT",
-    "assert_later",
-    "compiled",
-    "components",
-    "embedding_bag",
-    "entries",
-    "gradients",
-    "is_known",
-    "keep_rows",
-    "present_value",
-    "read_rows",
-    "reduce_gradients",
-    "search",
-    "strategy_of",
-    "sum_over_replicas",
-    "uncompiled",
-    "update_if",
-    "update_rows",
-    "with_entries",
-    "write_rows",
-]
-
 SUPPORTS_JIT = True
