@@ -19,8 +19,6 @@ if __name__ == "__main__":
     import training.commands.missing_extra  # noqa: F401
     import training.commands.quiet  # noqa: F401
 
-from training.commands.command_line import command_of
-from training.commands.command_line import run_until_stopped
 from training.studies.recall.recipe import parse_recipe
 from training.studies.recall.study import RecallStudy
 
@@ -29,10 +27,7 @@ def main(args: list[str] | None = None) -> int:
     """Runs the command and returns its exit code."""
     args = sys.argv[1:] if args is None else args
     study = RecallStudy(parse_recipe(args))
-    again = command_of("training/recall.py", args)
-    return run_until_stopped(
-        lambda signals: study.run(), f"\nTo resume: {again}"
-    )
+    return study.run_as("training/recall.py", args)
 
 
 if __name__ == "__main__":

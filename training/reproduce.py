@@ -23,8 +23,6 @@ if __name__ == "__main__":
 
 import tyro
 
-from training.commands.command_line import command_of
-from training.commands.command_line import run_until_stopped
 from training.studies.papers.recipe import ReproductionRecipe
 from training.studies.papers.study import PaperStudy
 
@@ -33,10 +31,7 @@ def main(args: list[str] | None = None) -> int:
     """Runs the command and returns its exit code."""
     args = sys.argv[1:] if args is None else args
     study = PaperStudy(tyro.cli(ReproductionRecipe, args=args))
-    again = command_of("training/reproduce.py", args)
-    return run_until_stopped(
-        lambda signals: study.run(), f"\nTo resume: {again}"
-    )
+    return study.run_as("training/reproduce.py", args)
 
 
 if __name__ == "__main__":

@@ -18,13 +18,10 @@ if __name__ == "__main__":
     import training.commands.missing_extra  # noqa: F401
     import training.commands.quiet  # noqa: F401
 
-from typing import TYPE_CHECKING
-
 import tyro
 
 from training.commands.command_line import command_of
 from training.commands.command_line import print_errors
-from training.commands.command_line import run_until_stopped
 from training.reports.markdown import print_markdown
 from training.runs.run_directory import RunDirectory
 from training.studies.edits.recipe import EditsRecipe
@@ -32,9 +29,7 @@ from training.studies.forgetting.recipe import ForgettingRecipe
 from training.teaching.recipe import TeachingRecipe
 from training.teaching.taught_run import make_taught_run
 
-if TYPE_CHECKING:
-    from training.studies.study import Study
-
+_SCRIPT = "training/teach.py"
 _COMPARE_EDITS = "--compare-edits"
 _COMPARISONS = ("--compare", _COMPARE_EDITS)
 
@@ -47,23 +42,17 @@ def main(args: list[str] | None = None) -> int:
         recipe = tyro.cli(TeachingRecipe, args=args)
         return print_errors(lambda: _teach(recipe))
     rest = [arg for arg in args if arg != chosen]
-    study: "Study"
     # Studies draw pictures, with the extra `plots`, which teaching does not
     # need.
     if chosen == _COMPARE_EDITS:
         edits = tyro.cli(EditsRecipe, args=rest)
         from training.studies.edits.study import EditsStudy
 
-        study = EditsStudy(edits)
-    else:
-        forgetting = tyro.cli(ForgettingRecipe, args=rest)
-        from training.studies.forgetting.study import ForgettingStudy
+        return EditsStudy(edits).run_as(_SCRIPT, args)
+    forgetting = tyro.cli(ForgettingRecipe, args=rest)
+    from training.studies.forgetting.study import ForgettingStudy
 
-        study = ForgettingStudy(forgetting)
-    again = command_of("training/teach.py", args)
-    return run_until_stopped(
-        lambda signals: study.run(), f"\nTo resume: {again}"
-    )
+    return ForgettingStudy(forgetting).run_as(_SCRIPT, args)
 
 
 def _teach(recipe: TeachingRecipe) -> None:
@@ -72,7 +61,7 @@ def _teach(recipe: TeachingRecipe) -> None:
     print(f"\nThe model is in {run.root}.")
     if run.patch.exists():
         args = ["--model", str(run.root), "--revert", str(run.patch)]
-        command = command_of("training/teach.py", [*args, "--out", "reverted"])
+        command = command_of(_SCRIPT, [*args, "--out", "reverted"])
         print(f"To revert it: {command}")
 
 

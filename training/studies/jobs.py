@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 
 from tqdm import tqdm
 
@@ -36,11 +37,13 @@ class Job:
     # The file that exists once it has ended.
     result: pathlib.Path
     # The files that it needs.
-    needs: tuple[pathlib.Path, ...]
+    needs: tuple[pathlib.Path, ...] = ()
     # Its approximate duration, in train steps.
-    cost: float
+    cost: float = 1.0
     # Whether nothing else may run meanwhile, because it measures time.
     alone: bool = False
+    # Function that returns what its result has, if `study_job.py` does it.
+    find: Callable[[], dict] = dict
 
     @property
     def is_done(self) -> bool:

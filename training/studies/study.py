@@ -4,10 +4,13 @@ import abc
 import contextlib
 import pathlib
 import shlex
+from collections.abc import Callable
 from collections.abc import Iterator
 from typing import Any
 from typing import ClassVar
 
+from training.commands.command_line import command_of
+from training.commands.command_line import run_until_stopped
 from training.reports.markdown import print_markdown
 from training.runs.directory_lock import LOCK
 from training.runs.directory_lock import locked_directory
@@ -60,9 +63,11 @@ class Study(abc.ABC):
     def jobs(self) -> list[Job]:
         """Returns all jobs, each behind those that it needs."""
 
-    def do(self, job: str) -> None:
+    def do(self, name: str) -> None:
         """Does a job that `study_job` has described."""
-        raise NotImplementedError
+        (job,) = (each for each in self.jobs() if each.name == name)
+        job.result.parent.mkdir(exist_ok=True)
+        write_json(job.result, job.find())
 
     @abc.abstractmethod
     def collect(self) -> dict:
@@ -71,6 +76,11 @@ class Study(abc.ABC):
     @abc.abstractmethod
     def report(self, findings: dict) -> Report:
         """Returns the report on the findings."""
+
+    def run_as(self, script: str, args: list[str]) -> int:
+        """Runs it as a command that can be stopped; returns the exit code."""
+        hint = f"\nTo resume: {command_of(script, args)}"
+        return run_until_stopped(lambda signals: self.run(), hint)
 
     def run(self) -> dict:
         """Runs the jobs that are left, writes the report, returns findings."""
@@ -133,11 +143,17 @@ class Study(abc.ABC):
         write_json(path, recipe_as_json(self.recipe))
 
     def study_job(
-        self, title: str, name: str, result: pathlib.Path, **others: Any
+        self,
+        title: str,
+        name: str,
+        result: pathlib.Path,
+        find: Callable[[], dict],
+        **others: Any,
     ) -> Job:
         """Returns a job that `do` does, in a process of its own."""
         args = ("--out", str(self.root), "--study", self.name, "--job", name)
-        return Job(title, name, "study_job.py", args, result, **others)
+        script = "study_job.py"
+        return Job(title, name, script, args, result, find=find, **others)
 
     def _taken(self, what: str) -> UserError:
         return UserError(

@@ -80,7 +80,7 @@ def test_a_way(way, model, text, tmp_path, monkeypatch):
         # A pass of the plain model takes seconds to trace, in each way again.
         monkeypatch.setattr(edits_study, "time_a_pass", lambda *_: 1.0)
     recipe = recipe_for(model, tmp_path, text=text)
-    rate = WAYS[way].rates(recipe)[0]
+    rate = EditsStudy(recipe).rates(way)[0]
     found = try_way(recipe, way, rate, seed=0)
     assert len(found["steps"]) == len(found["each group then"]) == 2
     for kind in ("near", "far", "known"):

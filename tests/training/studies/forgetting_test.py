@@ -4,7 +4,6 @@ import dataclasses
 import itertools
 import json
 import math
-from typing import get_args
 
 import numpy as np
 import pytest
@@ -23,13 +22,11 @@ from training.runs.user_error import UserError
 from training.studies import study
 from training.studies.best_rate import best_rate
 from training.studies.forgetting import settings
-from training.studies.forgetting.candidates import CANDIDATES
 from training.studies.forgetting.chosen_slots import Frequency
 from training.studies.forgetting.chosen_slots import RandomSlots
 from training.studies.forgetting.merit import learned
 from training.studies.forgetting.merit import merit
 from training.studies.forgetting.recipe import ForgettingRecipe
-from training.studies.forgetting.recipe import MethodName
 from training.studies.forgetting.study import ForgettingStudy
 from training.studies.recall.recipe import RecallRecipe
 
@@ -206,10 +203,6 @@ def test_controls_teach_other_slots():
         )
     for one, other in itertools.combinations(changed, 2):
         assert one != other
-
-
-def test_all_ways_have_names_on_the_command_line():
-    assert set(CANDIDATES) == set(get_args(MethodName))
 
 
 def test_merit():

@@ -3,6 +3,7 @@
 The command line has one flag for each field; the comment above is its help.
 """
 
+from typing import TYPE_CHECKING
 from typing import Annotated
 from typing import Literal
 
@@ -17,21 +18,12 @@ from training.commands.fields import check_fields
 from training.commands.recipe_groups import Comparison
 from training.commands.recipe_groups import recipe
 from training.runs.user_error import UserError
+from training.studies.edits.ways import WAYS
 
-WayName = Literal[
-    "prompt-one",
-    "prompt-all",
-    "facts",
-    "ngram",
-    "ngram-three",
-    "product-keys",
-    "product-keys-slots",
-    "lora-8",
-    "lora-64",
-    "lora-8-replay",
-    "all",
-    "replay",
-]
+if TYPE_CHECKING:
+    WayName = str
+else:
+    WayName = Literal[tuple(WAYS)]
 #: Number of relations of which there are invented facts.
 NUM_RELATIONS = 10
 #: Number of phrasings of each relation that can be taught.
@@ -63,11 +55,7 @@ class EditsRecipe(Comparison):
     # change (product-keys) or only the important slots (product-keys-slots);
     # LoRA (lora-8 and so on); all weights (all); and all weights with text in
     # each batch (replay).
-    ways: Annotated[tuple[WayName, ...], DISTINCT] = (
-        *("prompt-one", "prompt-all", "facts", "ngram", "ngram-three"),
-        *("product-keys", "product-keys-slots"),
-        *("lora-8", "lora-64", "lora-8-replay", "all", "replay"),
-    )
+    ways: Annotated[tuple[WayName, ...], DISTINCT] = tuple(WAYS)
     # Compare in minutes: ten facts and one rate per way.
     quick: bool = False
 

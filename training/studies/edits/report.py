@@ -25,24 +25,19 @@ _KINDS = {
 
 
 def best_of(tried: Sequence[dict]) -> int:
-    """Returns which rate is best, by paraphrase and near names as before."""
+    """Returns which rate is best, by paraphrase and near names as before.
+
+    Only the first seed has tried all of them.
+    """
+    first = [found["seeds"][0] for found in tried]
     return best_rate(
         [
-            _median(
-                found,
-                lambda seed: statistics.mean(
-                    group["taught"] for group in seed["each group then"]
-                ),
+            statistics.mean(
+                group["taught"] for group in seed["each group then"]
             )
-            for found in tried
+            for seed in first
         ],
-        [
-            _median(
-                found,
-                lambda seed: seed["paraphrase"] * seed["same"]["near"]["same"],
-            )
-            for found in tried
-        ],
+        [seed["paraphrase"] * seed["same"]["near"]["same"] for seed in first],
     )
 
 

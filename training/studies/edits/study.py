@@ -1,5 +1,6 @@
 """Ways to teach facts to a finished language model, and what they change."""
 
+import functools
 import pathlib
 import random
 import time
@@ -15,7 +16,6 @@ from training.measuring.asking import compare_logits
 from training.measuring.asking import compare_on_text
 from training.measuring.asking import measured_text
 from training.runs.files import read_json
-from training.runs.files import write_json
 from training.runs.user_error import UserError
 from training.studies.edits.material import Material
 from training.studies.edits.material import make_material
@@ -32,8 +32,6 @@ from training.studies.study import Study
 from training.teaching.finished_model import is_finished
 from training.teaching.finished_model import load_finished
 
-# Questions about subjects, before which prompts stand.
-_OF_SUBJECTS = ("other", "never named", "two steps")
 # Facts that are asked for in a document, and of the untaught model.
 _ASKED = 200
 
@@ -61,6 +59,13 @@ class EditsStudy(Study):
         first = self.recipe.first_seed
         return range(first, first + self.recipe.seeds)
 
+    def rates(self, key: str) -> tuple[float, ...]:
+        """Returns the learning rates to try with a way."""
+        field = WAYS[key].rates_field
+        rates = getattr(self.recipe, field) if field else (0.0,)
+        # The middle one of three.
+        return rates[len(rates) // 2 :][:1] if self.recipe.quick else rates
+
     def check_inputs(self) -> None:
         """Checks the model and the text."""
         if not is_finished(self.recipe.model, is_plain=True):
@@ -76,15 +81,14 @@ class EditsStudy(Study):
         Each of the others needs those of its way's rates.
         """
         first, *others = self.seeds
-        rates = {key: WAYS[key].rates(self.recipe) for key in self.recipe.ways}
+        rates = {key: self.rates(key) for key in self.recipe.ways}
         jobs = [
             self.study_job(
                 f"{WAYS[key].title}{f' ({rate:g})' if rate else ''}, "
                 f"seed {first}",
                 _name(key, first, rate),
                 self.trial(_name(key, first, rate)),
-                needs=(),
-                cost=1.0,
+                functools.partial(try_way, self.recipe, key, rate, first),
             )
             for key in self.recipe.ways
             for rate in rates[key]
@@ -94,26 +98,19 @@ class EditsStudy(Study):
                 f"{WAYS[key].title}, seed {seed}",
                 _name(key, seed),
                 self.trial(_name(key, seed)),
+                functools.partial(self.try_best, key, seed),
                 needs=tuple(
                     self.trial(_name(key, first, rate)) for rate in rates[key]
                 ),
-                cost=1.0,
             )
             for seed in others
             for key in self.recipe.ways
         ]
 
-    def do(self, job: str) -> None:
-        """Does one of the jobs, and writes what it has found."""
-        name, seed = job.rsplit("-seed-", 1)
-        key, _, rate = name.partition("-rate-")
-        if not rate:
-            tried = self._tried(key)
-            rate = tried[best_of(tried)]["rate"]
-        found = try_way(self.recipe, key, float(rate), int(seed))
-        path = self.trial(job)
-        path.parent.mkdir(exist_ok=True)
-        write_json(path, found)
+    def try_best(self, key: str, seed: int) -> dict:
+        """Tries the best learning rate of a way, with another seed."""
+        tried = self._tried(key)
+        return try_way(self.recipe, key, tried[best_of(tried)]["rate"], seed)
 
     def collect(self) -> dict:
         """Reads the figures of all jobs."""
@@ -142,7 +139,7 @@ class EditsStudy(Study):
                     read_json(self.trial(_name(key, first, rate)), "--out")
                 ],
             }
-            for rate in WAYS[key].rates(self.recipe)
+            for rate in self.rates(key)
         ]
 
     def report(self, findings: dict) -> Report:
@@ -161,7 +158,9 @@ def try_way(recipe: EditsRecipe, key: str, rate: float, seed: int) -> dict:
     before = Asker(load_finished(recipe.model))
     windows, rest, document = measured_text(recipe.text, before.tokenize)
     keras.utils.set_random_seed(seed)
-    start = Start(load_finished(recipe.model), material, recipe, rest, seed)
+    start = Start(
+        load_finished(recipe.model), material.taught, recipe.passes, rest, seed
+    )
     began = time.perf_counter()
     teaching = WAYS[key].begin(start, rate)
     preparing = time.perf_counter() - began
@@ -182,7 +181,7 @@ def try_way(recipe: EditsRecipe, key: str, rate: float, seed: int) -> dict:
     same = {
         kind: compare_logits(
             before.logits(questions),
-            after.logits(_asked(teaching, kind, questions)),
+            after.logits(_asked(teaching, questions)),
         )
         for kind, questions in material.same.items()
     }
@@ -244,12 +243,8 @@ def _shares(
     return asker.known(prompts)
 
 
-def _asked(
-    teaching: Teaching, kind: str, questions: list[Question]
-) -> list[Question]:
+def _asked(teaching: Teaching, questions: list[Question]) -> list[Question]:
     """The questions as the taught model gets them."""
-    if kind not in _OF_SUBJECTS:
-        return questions
     return [
         Question(teaching.before(subject) + text, subject)
         for text, subject in questions

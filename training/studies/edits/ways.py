@@ -2,6 +2,7 @@
 
 import abc
 import dataclasses
+import functools
 import itertools
 import pathlib
 import tempfile
@@ -29,8 +30,6 @@ from keras_pkm.teaching.slot_importance import SlotImportance
 from keras_pkm.teaching.teaching_step import make_teaching_step
 from keras_pkm.teaching.teaching_step import take_steps
 from training.measuring.asking import Asker
-from training.studies.edits.material import Material
-from training.studies.edits.recipe import EditsRecipe
 
 _BATCH = 32
 _TABLE = 16_384
@@ -43,6 +42,30 @@ _PRODUCT_KEYS = {"num_sub_keys": 256, "num_heads": 4, "top_k": 16}
 _KEYS_PLACE = 1 / 6
 _IMPORTANT = 3_000
 _TEXT_ROWS, _TEXT_PLACES = 32, 8
+
+
+@dataclasses.dataclass(frozen=True)
+class Start:
+    """What a way begins with."""
+
+    task: keras_hub.models.CausalLM
+    # How relations are asked for while they are taught.
+    taught: dict[str, list[str]]
+    # The most passes over a group of facts.
+    passes: int
+    # Ids of text, for ways that need it.
+    text: np.ndarray
+    seed: int
+
+    def with_memory(self, places: tuple[float, ...], memory: Any) -> "Start":
+        """Returns a start of the model with memories, at shares of its height.
+
+        A memory is a config, or a function that makes one.
+        """
+        blocks = len(self.task.backbone.transformer_layers)
+        numbers = {max(1, round(place * blocks)) for place in places}
+        task = keras_pkm.models.add_memory(self.task, sorted(numbers), memory)
+        return dataclasses.replace(self, task=task)
 
 
 class Teaching(abc.ABC):
@@ -66,14 +89,9 @@ class Teaching(abc.ABC):
 class Prompted(Teaching):
     """The facts of a subject stand in front of each question about it."""
 
-    def __init__(
-        self,
-        task: keras_hub.models.CausalLM,
-        material: Material,
-        phrasings: int,
-    ):
-        self.task = task
-        self._taught = material.taught
+    def __init__(self, start: Start, phrasings: int):
+        self.task = start.task
+        self._taught = start.taught
         self._phrasings = phrasings
         self._said: dict[str, list[str]] = {}
 
@@ -95,19 +113,11 @@ class Prompted(Teaching):
 class Facts(Teaching):
     """A memory of facts behind an upper block."""
 
-    def __init__(
-        self,
-        task: keras_hub.models.CausalLM,
-        material: Material,
-        odds: float,
-        seed: int,
-    ):
-        blocks = len(task.backbone.transformer_layers)
+    def __init__(self, start: Start, odds: float):
         memory = keras_pkm.layers.FactMemory(_TABLE)
-        layer = max(1, round(7 / 8 * blocks))
-        self.task = keras_pkm.models.add_memory(task, (layer,), memory)
+        self.task = start.with_memory((7 / 8,), memory).task
         self._teacher = FactTeacher(
-            self.task, material.taught, odds=odds, seed=seed
+            self.task, start.taught, odds=odds, seed=start.seed
         )
 
     def teach(self, facts: list[Fact]) -> int:
@@ -121,30 +131,23 @@ class Facts(Teaching):
 class Trained(Teaching):
     """Gradient descent on the phrasings, until all are known."""
 
-    def __init__(
-        self,
-        task: keras_hub.models.CausalLM,
-        material: Material,
-        passes: int,
-        seed: int,
-    ):
-        self.task = task
-        self.asker = Asker(task)
-        self._taught = material.taught
-        self._passes = passes
-        self._random = np.random.default_rng(seed)
+    def __init__(self, start: Start):
+        self.task = start.task
+        self.asker = Asker(self.task)
+        self._taught = start.taught
+        self._passes = start.passes
+        self._random = np.random.default_rng(start.seed)
 
     def teach(self, facts: list[Fact]) -> int:
         prompts = self.asker.prompts(facts, self._taught)
         flat = [prompt for of_fact in prompts for prompt in of_fact]
         self._random.shuffle(flat)
         batches = self._batches(flat)
-        taken = 0
+        steps = itertools.count()
 
         def is_known() -> bool:
-            nonlocal taken
-            taken += 1
-            ends_pass = taken > 1 and (taken - 1) % len(batches) == 0
+            taken = next(steps)
+            ends_pass = taken > 0 and taken % len(batches) == 0
             return ends_pass and bool((self.asker.known(prompts) == 1).all())
 
         return self.take_steps(batches, self._passes * len(batches), is_known)
@@ -226,14 +229,13 @@ class Dense(Trained):
 
     def __init__(
         self,
-        task: keras_hub.models.CausalLM,
-        *others: Any,
+        start: Start,
         rate: float,
         rank: int | None = None,
-        replayed: np.ndarray | None = None,
+        replays: bool = False,
     ):
         if rank is not None:
-            backbone = task.backbone
+            backbone = start.task.backbone
             names = {
                 layer.name
                 for block in backbone.transformer_layers
@@ -243,9 +245,9 @@ class Dense(Trained):
                 )
             }
             backbone.enable_lora(rank, sorted(names))
-        super().__init__(task, *others)
-        self._replayed = replayed
-        variables = task.trainable_variables
+        super().__init__(start)
+        self._replayed = start.text if replays else None
+        variables = self.task.trainable_variables
         if rank is not None:
             variables = [each for each in variables if "lora" in each.path]
         self._variables = variables
@@ -273,17 +275,22 @@ class Rows(Trained):
 
     def __init__(
         self,
-        *others: Any,
+        start: Start,
         rate: float,
         claims: bool = False,
         background: np.ndarray | None = None,
     ):
-        super().__init__(*others)
+        super().__init__(start)
         self._claims = claims
         importance = None
         if background is not None:
+            ids = {
+                "token_ids": background,
+                "padding_mask": np.ones_like(background),
+                "places": np.zeros((len(background), 1), "int32"),
+            }
             importance = SlotImportance.of_background(
-                self.asker.model, _text_batches(background)
+                self.asker.model, ids, _BATCH
             )
         self._teacher = MemoryTeacher(
             self.asker.model,
@@ -336,51 +343,11 @@ def _loss() -> keras.losses.Loss:
     )
 
 
-def _text_batches(windows: np.ndarray) -> list[dict[str, np.ndarray]]:
-    """Batches of text, for what is read of it alone."""
-    parts = np.split(windows, range(_BATCH, len(windows), _BATCH))
-    return [
-        {
-            "token_ids": ids,
-            "padding_mask": np.ones_like(ids),
-            "places": np.zeros((len(ids), 1), "int32"),
-        }
-        for ids in parts
-    ]
-
-
 def _size_of(patch: MemoryPatch) -> int:
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder) / "patch.safetensors"
         patch.save(str(path))
         return path.stat().st_size
-
-
-@dataclasses.dataclass(frozen=True)
-class Start:
-    """What a way begins with."""
-
-    task: keras_hub.models.CausalLM
-    material: Material
-    recipe: EditsRecipe
-    # Ids of text, for ways that need it.
-    text: np.ndarray
-    seed: int
-
-    @property
-    def training(self) -> tuple[Any, ...]:
-        """What all that trains begins with."""
-        return self.task, self.material, self.recipe.passes, self.seed
-
-    def with_memory(self, places: tuple[float, ...], memory: Any) -> "Start":
-        """Returns a start of the model with memories, at shares of its height.
-
-        A memory is a config, or a function that makes one.
-        """
-        blocks = len(self.task.backbone.transformer_layers)
-        numbers = {max(1, round(place * blocks)) for place in places}
-        task = keras_pkm.models.add_memory(self.task, sorted(numbers), memory)
-        return dataclasses.replace(self, task=task)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -393,91 +360,67 @@ class Way:
     rates_field: str
     begin: Callable[[Start, float], Teaching]
 
-    def rates(self, recipe: EditsRecipe) -> tuple[float, ...]:
-        """Returns the learning rates to try."""
-        if not self.rates_field:
-            return (0.0,)
-        rates = getattr(recipe, self.rates_field)
-        # The middle one of three.
-        return rates[len(rates) // 2 :][:1] if recipe.quick else rates
 
-
-def _ngram(places: tuple[float, ...]) -> Callable[[Start, float], Teaching]:
-    def begin(start: Start, rate: float) -> Teaching:
-        memory = keras_pkm.layers.NGramMemory(
-            _TABLE, orders=range(2, 17), tags=True
-        )
-        with_memory = start.with_memory(places, memory)
-        return Rows(*with_memory.training, rate=rate, claims=True)
-
-    return begin
-
-
-def _product_keys(are_important: bool) -> Callable[[Start, float], Teaching]:
-    def begin(start: Start, rate: float) -> Teaching:
-        windows = start.text[: len(start.text) // 32 * 32].reshape(-1, 32)
-        memory = {**_PRODUCT_KEYS, "query_normalization": "batch"}
-        with_memory = start.with_memory((_KEYS_PLACE,), memory)
-        windows = windows[: 8 * _BATCH]
-        ids = {"token_ids": windows, "padding_mask": np.ones_like(windows)}
-        adapt_memories(with_memory.task, ids)
-        return Rows(
-            *with_memory.training,
-            rate=rate,
-            background=windows if are_important else None,
-        )
-
-    return begin
-
-
-def _dense(
-    rank: int | None = None, replays: bool = False
-) -> Callable[[Start, float], Teaching]:
-    return lambda start, rate: Dense(
-        *start.training,
-        rate=rate,
-        rank=rank,
-        replayed=start.text if replays else None,
+def _ngram(start: Start, rate: float, places: tuple[float, ...]) -> Teaching:
+    memory = keras_pkm.layers.NGramMemory(
+        _TABLE, orders=range(2, 17), tags=True
     )
+    return Rows(start.with_memory(places, memory), rate, claims=True)
+
+
+def _product_keys(start: Start, rate: float, are_important: bool) -> Teaching:
+    windows = start.text[: len(start.text) // 32 * 32].reshape(-1, 32)
+    memory = {**_PRODUCT_KEYS, "query_normalization": "batch"}
+    start = start.with_memory((_KEYS_PLACE,), memory)
+    windows = windows[: 8 * _BATCH]
+    ids = {"token_ids": windows, "padding_mask": np.ones_like(windows)}
+    adapt_memories(start.task, ids)
+    return Rows(start, rate, background=windows if are_important else None)
 
 
 WAYS = {
     "prompt-one": Way(
-        "in the prompt, one phrasing",
-        "",
-        lambda start, _: Prompted(start.task, start.material, 1),
+        "in the prompt, one phrasing", "", lambda start, _: Prompted(start, 1)
     ),
     "prompt-all": Way(
-        "in the prompt, all phrasings",
-        "",
-        lambda start, _: Prompted(start.task, start.material, 9),
+        "in the prompt, all phrasings", "", lambda start, _: Prompted(start, 9)
     ),
-    "facts": Way(
-        "memory of facts (odds)",
-        "odds",
-        lambda start, odds: Facts(start.task, start.material, odds, start.seed),
+    "facts": Way("memory of facts (odds)", "odds", Facts),
+    "ngram": Way(
+        "a row a subject",
+        "ngram_rates",
+        functools.partial(_ngram, places=_ONE_PLACE),
     ),
-    "ngram": Way("a row a subject", "ngram_rates", _ngram(_ONE_PLACE)),
     "ngram-three": Way(
-        "rows of subjects, three blocks", "ngram_rates", _ngram(_THREE_PLACES)
+        "rows of subjects, three blocks",
+        "ngram_rates",
+        functools.partial(_ngram, places=_THREE_PLACES),
     ),
     "product-keys": Way(
-        "product keys", "product_key_rates", _product_keys(False)
+        "product keys",
+        "product_key_rates",
+        functools.partial(_product_keys, are_important=False),
     ),
     "product-keys-slots": Way(
         "product keys, important slots",
         "product_key_rates",
-        _product_keys(True),
+        functools.partial(_product_keys, are_important=True),
     ),
-    "lora-8": Way("LoRA, rank 8", "lora_rates", _dense(rank=8)),
-    "lora-64": Way("LoRA, rank 64", "lora_rates", _dense(rank=64)),
+    "lora-8": Way(
+        "LoRA, rank 8", "lora_rates", functools.partial(Dense, rank=8)
+    ),
+    "lora-64": Way(
+        "LoRA, rank 64", "lora_rates", functools.partial(Dense, rank=64)
+    ),
     "lora-8-replay": Way(
         "LoRA, rank 8, text replayed",
         "lora_rates",
-        _dense(rank=8, replays=True),
+        functools.partial(Dense, rank=8, replays=True),
     ),
-    "all": Way("all weights", "weight_rates", _dense()),
+    "all": Way("all weights", "weight_rates", Dense),
     "replay": Way(
-        "all weights, text replayed", "weight_rates", _dense(replays=True)
+        "all weights, text replayed",
+        "weight_rates",
+        functools.partial(Dense, replays=True),
     ),
 }

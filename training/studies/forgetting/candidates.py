@@ -7,7 +7,6 @@ from typing import Any
 from keras_pkm.teaching.slot_importance import SlotImportance
 from training.studies.forgetting.chosen_slots import Frequency
 from training.studies.forgetting.chosen_slots import RandomSlots
-from training.studies.forgetting.recipe import ForgettingRecipe
 from training.teaching.methods import ALL_MATRICES
 from training.teaching.methods import OF_MEMORIES
 from training.teaching.methods import Lora
@@ -34,13 +33,14 @@ class Candidate:
     # Further arguments of `make_teacher`.
     options: dict[str, Any] = dataclasses.field(default_factory=dict)
 
-    def rates(self, recipe: ForgettingRecipe) -> tuple[float, ...]:
-        """Returns the learning rates to try."""
+    @property
+    def rates_field(self) -> str:
+        """The field of the recipe that has its learning rates."""
         if self.method not in OF_MEMORIES:
-            return recipe.learning_rates
+            return "learning_rates"
         if self.rule == "sgd":
-            return recipe.memory_sgd_rates
-        return recipe.memory_learning_rates
+            return "memory_sgd_rates"
+        return "memory_learning_rates"
 
 
 def _lora(rank: int) -> Candidate:

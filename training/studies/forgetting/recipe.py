@@ -3,6 +3,7 @@
 The command line has one flag for each field; the comment above is its help.
 """
 
+from typing import TYPE_CHECKING
 from typing import Annotated
 from typing import Literal
 
@@ -15,29 +16,12 @@ from training.commands.fields import check_unused
 from training.commands.recipe_groups import Comparison
 from training.commands.recipe_groups import recipe
 from training.runs.user_error import UserError
+from training.studies.forgetting.candidates import CANDIDATES
 
-MethodName = Literal[
-    "all",
-    "all-fast-values",
-    "l2-30",
-    "l2-300",
-    "replay",
-    "replay-fast-values",
-    "replay-10",
-    "replay-1",
-    "ffn",
-    "head",
-    "lora",
-    "lora-8",
-    "lora-32",
-    "lora-128",
-    "values-adam",
-    "values-sgd",
-    "slots-adam",
-    "slots-sgd",
-    "slots-frequent",
-    "slots-random",
-]
+if TYPE_CHECKING:
+    MethodName = str
+else:
+    MethodName = Literal[tuple(CANDIDATES)]
 
 
 @recipe

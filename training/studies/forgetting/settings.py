@@ -59,7 +59,7 @@ def learn_facts(recipe: ForgettingRecipe, seed: int) -> dict:
     facts, sizes = _facts(recipe, seed)[0], _sizes(recipe)
     steps = -(-recipe.epochs * facts.num_facts // sizes.batch_size)
     model = _build(recipe, seed)
-    compile_model(model, sizes, steps=steps, rates=_RATES)
+    compile_model(model, sizes, "resm", steps=steps, rates=_RATES)
     batches = training_batches(
         facts,
         batch_size=sizes.batch_size,
@@ -95,7 +95,16 @@ def open_setting(recipe: ForgettingRecipe, seed: int) -> Iterator[Setting]:
         yield _random_facts(recipe, seed)
         return
     task, family, tokenizer = load_language_model(name)
-    flags = _as_for_one_way(recipe, name, seed)
+    check_memory(task, "values")
+    flags = TeachingRecipe(
+        model=name,
+        out=recipe.out,
+        text=recipe.text,
+        keep=recipe.keep,
+        fall=recipe.fall,
+        batch_size=recipe.batch_size,
+        seed=seed,
+    )
     measure_importance = functools.partial(
         find_importance,
         name,
@@ -124,28 +133,9 @@ def check_setting(recipe: ForgettingRecipe) -> None:
     if recipe.model is None:
         _facts(recipe, 0)
         return
-    task, family, tokenizer = load_language_model(recipe.model)
-    check_memory(task, "values")
-    if any(CANDIDATES[key].method == "slots" for key in recipe.methods):
-        check_background(recipe.model, recipe.background)
-    longest = task.backbone.max_sequence_length
-    flags = _as_for_one_way(recipe, recipe.model, 0)
-    with open_material(flags, family, tokenizer, longest):
-        pass
-
-
-def _as_for_one_way(
-    recipe: ForgettingRecipe, model: str, seed: int
-) -> TeachingRecipe:
-    return TeachingRecipe(
-        model=model,
-        out=recipe.out,
-        text=recipe.text,
-        keep=recipe.keep,
-        fall=recipe.fall,
-        batch_size=recipe.batch_size,
-        seed=seed,
-    )
+    with open_setting(recipe, 0):
+        if any(CANDIDATES[key].method == "slots" for key in recipe.methods):
+            check_background(recipe.model, recipe.background)
 
 
 def _random_facts(recipe: ForgettingRecipe, seed: int) -> Setting:
@@ -188,12 +178,5 @@ def _sizes(recipe: ForgettingRecipe) -> RecallRecipe:
 
 
 def _build(recipe: ForgettingRecipe, seed: int) -> keras.Model:
-    sizes = _sizes(recipe)
-    return build_model(
-        sizes,
-        _facts(recipe, seed)[0],
-        block="resm",
-        intermediate_dim=sizes.intermediate_dim,
-        num_sub_keys=sizes.num_sub_keys,
-        seed=seed,
-    )
+    facts = _facts(recipe, seed)[0]
+    return build_model(_sizes(recipe), facts, "resm", seed=seed)

@@ -1,5 +1,6 @@
 """What models learn, and what they forget, with several teaching methods."""
 
+import functools
 import pathlib
 import statistics
 import time
@@ -7,7 +8,6 @@ from collections.abc import Sequence
 
 from keras_pkm.teaching.memory_teacher import MemoryTeacher
 from training.runs.files import read_json
-from training.runs.files import write_json
 from training.runs.user_error import UserError
 from training.studies.best_rate import GRID_SEED
 from training.studies.best_rate import best_rate
@@ -27,8 +27,6 @@ from training.studies.study import Study
 from training.teaching.methods import make_teacher
 from training.teaching.teach import teach
 
-_BASE = "base"
-_RATES = "rates-"
 # The approximate cost of a job.
 _COST = 90.0
 _COST_OF_A_RATE = 25.0
@@ -63,7 +61,7 @@ class ForgettingStudy(Study):
 
     def rates(self, key: str) -> tuple[float, ...]:
         """Returns the learning rates to try with a method."""
-        return CANDIDATES[key].rates(self.recipe)
+        return getattr(self.recipe, CANDIDATES[key].rates_field)
 
     def check_inputs(self) -> None:
         """Opens the model, the materials, and the trials that are there."""
@@ -85,9 +83,9 @@ class ForgettingStudy(Study):
                 jobs.append(
                     job(
                         f"old facts, seed {seed}",
-                        f"{_BASE}-seed-{seed}",
+                        f"base-seed-{seed}",
                         self.base(seed),
-                        needs=(),
+                        functools.partial(learn_facts, self.recipe, seed),
                         cost=_COST,
                     )
                 )
@@ -97,8 +95,9 @@ class ForgettingStudy(Study):
             jobs.append(
                 job(
                     f"learning rates of {CANDIDATES[key].title}",
-                    _RATES + key,
+                    f"rates-{key}",
                     self.grid(key),
+                    functools.partial(self.try_all, key),
                     needs=bases.get(GRID_SEED, ()),
                     cost=_COST_OF_A_RATE * len(self.rates(key)),
                 )
@@ -108,6 +107,7 @@ class ForgettingStudy(Study):
                 f"{CANDIDATES[key].title}, seed {seed}",
                 f"{key}-seed-{seed}",
                 self.trial(key, seed),
+                functools.partial(self.try_best, key, seed),
                 needs=(*bases.get(seed, ()), *grids.get(key, ())),
                 cost=_COST_OF_A_RATE,
             )
@@ -116,23 +116,16 @@ class ForgettingStudy(Study):
         ]
         return jobs
 
-    def do(self, job: str) -> None:
-        """Does one of the jobs, and writes what it has found."""
-        if job.startswith(_RATES):
-            key = job.removeprefix(_RATES)
-            tried = try_rates(self.recipe, key, GRID_SEED, self.rates(key))
-            path, found = self.grid(key), {"seed": GRID_SEED, "tried": tried}
-        else:
-            key, number = job.rsplit("-seed-", 1)
-            seed = int(number)
-            if key == _BASE:
-                path, found = self.base(seed), learn_facts(self.recipe, seed)
-            else:
-                rate = self.rates(key)[self.best(self.read_grid(key))]
-                path = self.trial(key, seed)
-                (found,) = try_rates(self.recipe, key, seed, [rate])
-        path.parent.mkdir(exist_ok=True)
-        write_json(path, found)
+    def try_all(self, key: str) -> dict:
+        """Tries all learning rates of a method."""
+        tried = try_rates(self.recipe, key, GRID_SEED, self.rates(key))
+        return {"seed": GRID_SEED, "tried": tried}
+
+    def try_best(self, key: str, seed: int) -> dict:
+        """Tries the best learning rate of a method, with another seed."""
+        rate = self.rates(key)[self.best(self.read_grid(key))]
+        (found,) = try_rates(self.recipe, key, seed, [rate])
+        return found
 
     def read_grid(self, key: str) -> list[dict]:
         """Returns a method's figures, one dict for each learning rate.

@@ -11,13 +11,11 @@ from training.measuring.paired_bootstrap import paired_difference
 from training.pretraining.logs import read_staleness
 from training.runs.files import check_unchanged
 from training.runs.files import read_json
-from training.runs.run_directory import RunDirectory
 from training.runs.user_error import UserError
 from training.studies.papers.recipe import ReproductionRecipe
-from training.studies.papers.runs import PaperRuns
 
 
-def collect_figures(recipe: ReproductionRecipe, runs: PaperRuns) -> dict:
+def collect_figures(recipe: ReproductionRecipe) -> dict:
     """Reads what all commands have left."""
     paper = recipe.compared
     models = {
@@ -26,8 +24,7 @@ def collect_figures(recipe: ReproductionRecipe, runs: PaperRuns) -> dict:
             "in_table": model.in_table,
             "steps": recipe.size.steps * (2 if model.goes_on else 1),
             "seeds": [
-                _measured(recipe, runs, seed, key)
-                for seed in recipe.seeds_of(key)
+                _measured(recipe, seed, key) for seed in recipe.seeds_of(key)
             ],
         }
         for key, model in recipe.models.items()
@@ -44,7 +41,7 @@ def collect_figures(recipe: ReproductionRecipe, runs: PaperRuns) -> dict:
         "models": models,
         "orderings": [
             *(
-                _perplexity_ordering(recipe, runs, *pair)
+                _perplexity_ordering(recipe, *pair)
                 for pair in paper.perplexity_order
             ),
             *(
@@ -59,10 +56,10 @@ def collect_figures(recipe: ReproductionRecipe, runs: PaperRuns) -> dict:
         "fine_tuning": {
             task: {
                 key: {
-                    kind: run.read_results()["summary"]
-                    for kind, run in _fine_tuned(
-                        recipe, runs, key, task
-                    ).items()
+                    kind: recipe.fine_tuning(key, task, kind).read_results()[
+                        "summary"
+                    ]
+                    for kind in model.fine_tunings
                 }
                 for key, model in recipe.models.items()
                 if model.in_table
@@ -72,10 +69,8 @@ def collect_figures(recipe: ReproductionRecipe, runs: PaperRuns) -> dict:
     }
 
 
-def _measured(
-    recipe: ReproductionRecipe, runs: PaperRuns, seed: int, key: str
-) -> dict:
-    run = runs.pretraining(seed, key)
+def _measured(recipe: ReproductionRecipe, seed: int, key: str) -> dict:
+    run = recipe.pretraining(seed, key)
     results = run.read_results()
     stage = results["stages"][-1]
     found = {
@@ -91,7 +86,7 @@ def _measured(
         "tokens_per_second": stage["tokens_per_second"],
     }
     if recipe.out_of_domain is not None:
-        other = read_json(runs.out_of_domain(seed, key))
+        other = read_json(recipe.measured(seed, key))
         found["out_of_domain_perplexity"] = other["perplexity"]
         found["out_of_domain_standard_error"] = other["standard_error"]
     return found
@@ -109,11 +104,11 @@ def _stale(run: pathlib.Path) -> dict[str, float]:
 
 
 def _perplexity_ordering(
-    recipe: ReproductionRecipe, runs: PaperRuns, lower: str, higher: str
+    recipe: ReproductionRecipe, lower: str, higher: str
 ) -> dict:
     differences = [
         paired_difference(
-            _losses(runs, seed, lower), _losses(runs, seed, higher)
+            _losses(recipe, seed, lower), _losses(recipe, seed, higher)
         )
         for seed in recipe.seeds_of(lower)
         if seed in recipe.seeds_of(higher)
@@ -170,22 +165,10 @@ _COMPARED = {
 }
 
 
-def _fine_tuned(
-    recipe: ReproductionRecipe, runs: PaperRuns, key: str, task: str
-) -> dict[str, RunDirectory]:
-    kinds = {"updated": False}
-    if recipe.models[key].has_memory:
-        kinds["frozen"] = True
-    return {
-        kind: runs.fine_tuning(key, task, frozen)
-        for kind, frozen in kinds.items()
-    }
-
-
 def _losses(
-    runs: PaperRuns, seed: int, key: str
+    recipe: ReproductionRecipe, seed: int, key: str
 ) -> tuple[np.ndarray, np.ndarray]:
-    run = runs.pretraining(seed, key)
+    run = recipe.pretraining(seed, key)
     check_unchanged(run.held_out_losses, "--out")
     try:
         losses = read_arrays(run.held_out_losses)

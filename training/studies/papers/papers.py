@@ -20,7 +20,7 @@ class Candidate:
     block: Literal["ffn", "pkm", "resm"]
     # Whether it starts from the plain model ("+Init"), and so sees as much text
     # once more.
-    goes_on: bool
+    goes_on: bool = False
     # Whether the feed-forward networks beside the memories start anew.
     fresh_feed_forward: bool = False
     # Its title in the tables of Kim and Jung, if it is in them.
@@ -33,21 +33,28 @@ class Candidate:
         """Whether it has a memory."""
         return self.block != "ffn"
 
+    @property
+    def fine_tunings(self) -> tuple[str, ...]:
+        """What happens to its memory in fine-tuning."""
+        return ("updated", "frozen") if self.has_memory else ("updated",)
+
 
 # Tables 2, 4 and 5, and ResM' of figure 3.
 _KIM_JUNG = {
-    "a": Candidate("BERT", "ffn", False, in_table="BERT-BASE"),
+    "a": Candidate("BERT", "ffn", in_table="BERT-BASE"),
     "b": Candidate(
         "BERT, trained twice as long",
         "ffn",
-        True,
+        goes_on=True,
         in_table="BERT-BASE, 500k steps more",
     ),
-    "c": Candidate("+PKM", "pkm", False, in_table="+PKM"),
-    "d": Candidate("+ResM", "resm", False, in_table="+ResM"),
-    "e": Candidate("+Init+PKM", "pkm", True, in_table="+Init+PKM"),
-    "f": Candidate("+Init+ResM", "resm", True, in_table="+Init+ResM"),
-    "g": Candidate("+Init+ResM'", "resm", True, fresh_feed_forward=True),
+    "c": Candidate("+PKM", "pkm", in_table="+PKM"),
+    "d": Candidate("+ResM", "resm", in_table="+ResM"),
+    "e": Candidate("+Init+PKM", "pkm", goes_on=True, in_table="+Init+PKM"),
+    "f": Candidate("+Init+ResM", "resm", goes_on=True, in_table="+Init+ResM"),
+    "g": Candidate(
+        "+Init+ResM'", "resm", goes_on=True, fresh_feed_forward=True
+    ),
 }
 
 
@@ -60,28 +67,45 @@ class Scale:
     # Of one stage.
     steps: int
     # Fields of the recipe of `training/finetune.py`.
-    fine_tuning: Options
+    fine_tuning: Options = dataclasses.field(default_factory=dict)
     # To fine-tune on.
-    tasks: tuple[str, ...]
+    tasks: tuple[str, ...] = ()
     # Fields of the recipe of `training/evaluate_mlm.py`.
     measuring: Options = dataclasses.field(default_factory=dict)
     # The most training examples of a task, by its name.
     limits: dict[str, int] = dataclasses.field(default_factory=dict)
 
 
+# What the models of both papers have at these sizes.
+_LAPTOP = {
+    "recipe": "laptop",
+    "vocabulary_size": 8000,
+    "sequence_length": 32,
+    "num_layers": 4,
+    "num_sub_keys": 128,
+    "memory_heads": 4,
+    "memory_top_k": 16,
+    "memory_schedule": "linear",
+    "learning_rate": 1.5e-3,
+}
+_QUICK = {
+    "recipe": "laptop",
+    "vocabulary_size": 300,
+    "sequence_length": 32,
+    "hidden_dim": 16,
+    "num_heads": 2,
+    "intermediate_dim": 16,
+    "num_sub_keys": 8,
+    "memory_top_k": 4,
+    "memory_key_dim": 8,
+    "batch_size": 128,
+    "evaluate_every": 2,
+}
 _KIM_JUNG_SCALES = {
     "laptop": Scale(
         pretraining={
-            "recipe": "laptop",
-            "vocabulary_size": 8000,
-            "sequence_length": 32,
-            "num_layers": 4,
+            **_LAPTOP,
             "memory_layers": (2, 3),
-            "num_sub_keys": 128,
-            "memory_heads": 4,
-            "memory_top_k": 16,
-            "memory_schedule": "linear",
-            "learning_rate": 1.5e-3,
             "memory_learning_rate": 5e-3,
         },
         steps=3000,
@@ -104,21 +128,7 @@ _KIM_JUNG_SCALES = {
 }
 # The same commands within minutes. What they find means nothing.
 _KIM_JUNG_QUICK = Scale(
-    pretraining={
-        "recipe": "laptop",
-        "vocabulary_size": 300,
-        "sequence_length": 32,
-        "num_layers": 1,
-        "hidden_dim": 16,
-        "num_heads": 2,
-        "intermediate_dim": 16,
-        "memory_layers": (1,),
-        "num_sub_keys": 8,
-        "memory_top_k": 4,
-        "memory_key_dim": 8,
-        "batch_size": 128,
-        "evaluate_every": 2,
-    },
+    pretraining={**_QUICK, "num_layers": 1, "memory_layers": (1,)},
     steps=4,
     measuring={"limit": 128},
     fine_tuning={"sequence_length": 32, "epochs": 1},
@@ -127,63 +137,32 @@ _KIM_JUNG_QUICK = Scale(
 )
 # Table 2: memories in more and more layers, a deeper and a wider model.
 _LAMPLE = {
-    "a": Candidate("GPT-2", "ffn", False),
-    "b": Candidate(
-        "+memory", "resm", False, pretraining={"memory_layers": (2,)}
-    ),
+    "a": Candidate("GPT-2", "ffn"),
+    "b": Candidate("+memory", "resm", pretraining={"memory_layers": (2,)}),
     "c": Candidate(
-        "+2 memories", "resm", False, pretraining={"memory_layers": (2, 3)}
+        "+2 memories", "resm", pretraining={"memory_layers": (2, 3)}
     ),
     "d": Candidate(
-        "+3 memories", "resm", False, pretraining={"memory_layers": (1, 2, 3)}
+        "+3 memories", "resm", pretraining={"memory_layers": (1, 2, 3)}
     ),
-    "e": Candidate(
-        "twice as deep", "ffn", False, pretraining={"num_layers": 8}
-    ),
+    "e": Candidate("twice as deep", "ffn", pretraining={"num_layers": 8}),
     "f": Candidate(
         "twice as wide",
         "ffn",
-        False,
         pretraining={"hidden_dim": 256, "intermediate_dim": 1024},
     ),
 }
 _LAMPLE_LAPTOP = Scale(
     pretraining={
-        "recipe": "laptop",
+        **_LAPTOP,
         "backbone": "gpt2",
-        "vocabulary_size": 8000,
-        "sequence_length": 32,
-        "num_layers": 4,
-        "num_sub_keys": 128,
-        "memory_heads": 4,
-        "memory_top_k": 16,
-        "memory_schedule": "linear",
-        "learning_rate": 1.5e-3,
         "memory_learning_rate": 1e-2,
     },
     steps=3000,
-    fine_tuning={},
-    tasks=(),
 )
 _LAMPLE_QUICK = Scale(
-    pretraining={
-        "recipe": "laptop",
-        "backbone": "gpt2",
-        "vocabulary_size": 300,
-        "sequence_length": 32,
-        "num_layers": 3,
-        "hidden_dim": 16,
-        "num_heads": 2,
-        "intermediate_dim": 16,
-        "num_sub_keys": 8,
-        "memory_top_k": 4,
-        "memory_key_dim": 8,
-        "batch_size": 128,
-        "evaluate_every": 2,
-    },
+    pretraining={**_QUICK, "backbone": "gpt2", "num_layers": 3},
     steps=4,
-    fine_tuning={},
-    tasks=(),
     measuring={"limit": 128},
 )
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+import pathlib
 from typing import TYPE_CHECKING
 from typing import Literal
 
@@ -10,6 +11,7 @@ from training.commands.fields import check_fields
 from training.commands.fields import out_of_range
 from training.commands.recipe_groups import Comparison
 from training.commands.recipe_groups import recipe
+from training.runs.run_directory import RunDirectory
 from training.runs.user_error import UserError
 from training.studies.papers.papers import PAPERS
 from training.studies.papers.papers import Candidate
@@ -86,6 +88,18 @@ class ReproductionRecipe(Comparison):
         """Returns the seeds that a model is trained with."""
         repeated = self.models if self.repeat is None else self.repeat
         return range(self.seeds if key in repeated else 1)
+
+    def pretraining(self, seed: int, key: str) -> RunDirectory:
+        """Returns the directory of a pretraining run."""
+        return RunDirectory(self.out / f"seed-{seed}" / key)
+
+    def measured(self, seed: int, key: str) -> pathlib.Path:
+        """Returns the file of a model's figures on text of another kind."""
+        return self.out / f"seed-{seed}" / f"{key}-out-of-domain.json"
+
+    def fine_tuning(self, key: str, task: str, kind: str) -> RunDirectory:
+        """Returns the directory of a fine-tuning run."""
+        return RunDirectory(self.out / "fine-tuned" / f"{key}-{task}-{kind}")
 
     @property
     def compared(self) -> Paper:

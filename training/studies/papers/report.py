@@ -6,20 +6,17 @@ from training.pretraining.logs import read_curves
 from training.pretraining.logs import read_staleness
 from training.reports import plots
 from training.studies.papers.recipe import ReproductionRecipe
-from training.studies.papers.runs import PaperRuns
 from training.studies.papers.tables import make_tables
 from training.studies.report import Report
 
 
-def make_report(
-    recipe: ReproductionRecipe, runs: PaperRuns, findings: dict
-) -> Report:
+def make_report(recipe: ReproductionRecipe, findings: dict) -> Report:
     """Returns the report on the findings."""
     return Report(
         "The comparison",
         _notes(findings),
         make_tables(findings),
-        _draw(recipe, runs),
+        _draw(recipe),
     )
 
 
@@ -63,11 +60,9 @@ def _count_seeds(models: dict[str, dict]) -> str:
     )
 
 
-def _draw(
-    recipe: ReproductionRecipe, runs: PaperRuns
-) -> dict[str, tuple[Figure, str]]:
+def _draw(recipe: ReproductionRecipe) -> dict[str, tuple[Figure, str]]:
     """Figures 2 and 3 of the first seed, with captions."""
-    roots = {key: str(runs.pretraining(0, key).root) for key in recipe.models}
+    roots = {key: str(recipe.pretraining(0, key).root) for key in recipe.models}
     curves = {
         f"{key} {recipe.models[key].title}": stages
         for key, run in roots.items()

@@ -8,7 +8,6 @@ from training.studies.papers.figures import collect_figures
 from training.studies.papers.papers import Options
 from training.studies.papers.recipe import ReproductionRecipe
 from training.studies.papers.report import make_report
-from training.studies.papers.runs import PaperRuns
 from training.studies.report import Report
 from training.studies.study import Study
 from training.tasks.bad_rows import BadRows
@@ -20,22 +19,22 @@ _FROZEN = ("values", "keys", "queries")
 
 
 class PaperStudy(Study):
-    """A paper's comparison, made of the other commands."""
+    """A paper's comparison, made of the other commands.
+
+    - `seed-N/`: the pretraining runs, and their figures on other text;
+    - `fine-tuned/`: the fine-tuning runs.
+    """
 
     name = "comparison"
     recipe_type = ReproductionRecipe
     may_change = ("out", "data_dir", "processes", "seeds", "repeat", "tasks")
     recipe: ReproductionRecipe
 
-    def __init__(self, recipe: ReproductionRecipe):
-        super().__init__(recipe)
-        self.runs = PaperRuns(self.root)
-
     def check_inputs(self) -> None:
         """Checks the data of all commands that have not yet ended."""
         recipe = self.recipe
         left = {job.name for job in self.jobs() if not job.is_done}
-        if not self.runs.pretraining(0, "a").has_data:
+        if not recipe.pretraining(0, "a").has_data:
             for text in filter(None, (recipe.text, recipe.validation)):
                 open_corpus(text, recipe.data_dir).check()
         other = recipe.out_of_domain
@@ -59,20 +58,19 @@ class PaperStudy(Study):
             # What figure 3 shows is not in the tables.
             for key, model in recipe.models.items():
                 if model.in_table:
-                    jobs.append(self._fine_tune(key, task, frozen=False))
-                    if model.has_memory:
-                        jobs.append(self._fine_tune(key, task, frozen=True))
+                    for kind in model.fine_tunings:
+                        jobs.append(self._fine_tune(key, task, kind))
         for seed in range(1, recipe.seeds):
             jobs += self._train_and_measure(seed)
         return jobs
 
     def collect(self) -> dict:
         """Reads what the runs have left."""
-        return collect_figures(self.recipe, self.runs)
+        return collect_figures(self.recipe)
 
     def report(self, findings: dict) -> Report:
         """Returns the paper's tables and figures beside ours."""
-        return make_report(self.recipe, self.runs, findings)
+        return make_report(self.recipe, findings)
 
     def _train_and_measure(self, seed: int) -> list[Job]:
         models = self.recipe.models
@@ -84,10 +82,7 @@ class PaperStudy(Study):
 
     def _pretrain(self, seed: int, key: str) -> Job:
         recipe, model = self.recipe, self.recipe.models[key]
-        run, first = (
-            self.runs.pretraining(seed, key),
-            self.runs.pretraining(0, "a"),
-        )
+        run, first = recipe.pretraining(seed, key), recipe.pretraining(0, "a")
         options = {
             **recipe.size.pretraining,
             **model.pretraining,
@@ -109,7 +104,7 @@ class PaperStudy(Study):
             needs.append(first.packed_held_out)
         if model.goes_on:
             known = seed if seed in recipe.seeds_of("a") else 0
-            start = self.runs.pretraining(known, "a")
+            start = recipe.pretraining(known, "a")
             options["init_from"] = start.root
             needs.append(start.results)
         return Job(
@@ -123,8 +118,8 @@ class PaperStudy(Study):
         )
 
     def _evaluate(self, seed: int, key: str) -> Job:
-        recipe, run = self.recipe, self.runs.pretraining(seed, key)
-        result = self.runs.out_of_domain(seed, key)
+        recipe, run = self.recipe, self.recipe.pretraining(seed, key)
+        result = recipe.measured(seed, key)
         options = {
             **recipe.size.measuring,
             "model": run.root,
@@ -143,9 +138,10 @@ class PaperStudy(Study):
             recipe.size.steps / 20,
         )
 
-    def _fine_tune(self, key: str, task: str, frozen: bool) -> Job:
-        recipe, run = self.recipe, self.runs.fine_tuning(key, task, frozen)
-        model = self.runs.pretraining(0, key)
+    def _fine_tune(self, key: str, task: str, kind: str) -> Job:
+        recipe, frozen = self.recipe, kind == "frozen"
+        run = recipe.fine_tuning(key, task, kind)
+        model = recipe.pretraining(0, key)
         options = {
             **recipe.size.fine_tuning,
             "task": task,

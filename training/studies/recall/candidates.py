@@ -5,8 +5,6 @@ from typing import TYPE_CHECKING
 from typing import Any
 from typing import Literal
 
-Block = Literal["ffn", "pkm", "resm"]
-
 
 @dataclasses.dataclass(frozen=True)
 class Candidate:
@@ -15,12 +13,10 @@ class Candidate:
     # Its name in tables.
     title: str
     # The block of its layers with memory; `"ffn"` for no memory.
-    block: Block
-    # Whether the feed-forward networks are widened to ResM's parameters, or to
-    # its step time; `None` for neither.
-    widened_to: Literal["parameters", "time"] | None = None
-    # Whether it trains without memory for the first half of the time ("+Init").
-    starts_plain: bool = False
+    block: Literal["ffn", "pkm", "resm"]
+    # The candidates as which it trains, one after another, each for a share of
+    # the time; none if as itself.
+    trained_as: tuple[str, ...] = ()
     # Arguments of its memories besides those of the recipe.
     memory: dict[str, Any] = dataclasses.field(default_factory=dict)
     # Arguments of its `PKMAdam` besides those of the recipe.
@@ -48,12 +44,8 @@ class Candidate:
 
 CANDIDATES = {
     "plain": Candidate("plain", "ffn"),
-    "wide-time": Candidate(
-        "plain, widened to ResM's step time", "ffn", widened_to="time"
-    ),
-    "wide-parameters": Candidate(
-        "plain, widened to ResM's parameters", "ffn", widened_to="parameters"
-    ),
+    "wide-time": Candidate("plain, widened to ResM's step time", "ffn"),
+    "wide-parameters": Candidate("plain, widened to ResM's parameters", "ffn"),
     "deeper": Candidate("plain, twice as deep", "ffn", times_layers=2),
     "experts-1": Candidate("mixture of experts, top 1", "ffn", experts=1),
     "experts-2": Candidate("mixture of experts, top 2", "ffn", experts=2),
@@ -63,7 +55,7 @@ CANDIDATES = {
     ),
     "pkm": Candidate("PKM", "pkm"),
     "resm": Candidate("ResM", "resm"),
-    "init-resm": Candidate("ResM+Init", "resm", starts_plain=True),
+    "init-resm": Candidate("ResM+Init", "resm", trained_as=("plain", "resm")),
     "gate": Candidate("ResM, gated as Memory+", "resm", memory={"gate": True}),
     "half-layer": Candidate(
         "ResM, a layer norm of each half of a query",

@@ -3,7 +3,6 @@
 import time
 from typing import Any
 
-import keras
 import numpy as np
 
 from keras_pkm.models import copy_matching_weights
@@ -39,29 +38,20 @@ def learn(
     model: Any = None
     done, seconds, curve = 0, 0.0, []
     began = time.perf_counter()
-    for block, steps, seconds_a_step in stages:
+    for key, steps, seconds_a_step in stages:
         start = model
         model = build_model(
             recipe,
             facts,
-            block=block,
-            intermediate_dim=times.width(recipe, trial.key),
-            num_sub_keys=trial.num_sub_keys,
+            key,
             seed=trial.seed,
-            candidate=trial.candidate,
-            expert_rate=rates[1] / rates[0]
-            if trial.candidate.experts and rates[0]
-            else 1.0,
+            width=times.width(recipe, key),
+            num_sub_keys=trial.num_sub_keys,
+            expert_rate=rates[1] / rates[0] if rates[0] else 1.0,
         )
         if start is not None:
             copy_matching_weights(start, model)
-        compile_model(
-            model,
-            recipe,
-            steps=steps,
-            rates=rates,
-            candidate=trial.candidate,
-        )
+        compile_model(model, recipe, key, steps=steps, rates=rates)
         evaluator = LanguageModelEvaluator(model)
         for some in _spread(steps, max(1, _POINTS // len(stages))):
             batches = training_batches(
@@ -82,8 +72,12 @@ def learn(
         "seed": trial.seed,
         "facts": facts.num_facts,
         "rates": list(rates),
-        "parameters": _count(model.trainable_variables),
-        "optimizer_bytes": _bytes(model.optimizer.variables),
+        "parameters": sum(
+            each.numpy().size for each in model.trainable_variables
+        ),
+        "optimizer_bytes": sum(
+            each.numpy().nbytes for each in model.optimizer.variables
+        ),
         "steps": done,
         "seconds": seconds,
         "exposures": done * recipe.batch_size / facts.num_facts,
@@ -114,21 +108,8 @@ def measure(
     return {
         "recall": float(found.exact.mean()),
         "bits": bits,
-        "memory_usage": {
-            str(layer): usage for layer, usage in found.memory_usage.items()
-        },
+        "memory_usage": found.memory_usage,
     }
-
-
-def _count(variables: list[keras.Variable]) -> int:
-    return sum(int(np.prod(variable.shape)) for variable in variables)
-
-
-def _bytes(variables: list[keras.Variable]) -> int:
-    return sum(
-        int(np.prod(variable.shape)) * np.dtype(variable.dtype).itemsize
-        for variable in variables
-    )
 
 
 def _spread(steps: int, parts: int) -> list[int]:

@@ -13,8 +13,7 @@ from training.facts.fact_batches import Facts
 from training.fitting.optimizer import make_optimizer
 from training.loading.families import family_named
 from training.runs.user_error import UserError
-from training.studies.recall.candidates import Block
-from training.studies.recall.candidates import Candidate
+from training.studies.recall.candidates import CANDIDATES
 from training.studies.recall.mixture_of_experts import MixtureOfExperts
 from training.studies.recall.mixture_of_experts import put_experts
 from training.studies.recall.recipe import RecallRecipe
@@ -28,19 +27,21 @@ _FAMILIES = {"masked": "bert", "causal": "gpt2"}
 def build_model(
     recipe: RecallRecipe,
     facts: Facts,
+    key: str,
     *,
-    block: Block,
-    intermediate_dim: int,
-    num_sub_keys: int,
     seed: int,
-    candidate: Candidate | None = None,
+    width: int | None = None,
+    num_sub_keys: int | None = None,
     expert_rate: float = 1.0,
 ) -> keras_hub.models.Task:
-    """Builds a language model with initial weights.
+    """Builds a candidate's language model with initial weights.
 
-    The learning rate of experts is `expert_rate` times that of all others.
+    Sizes that are not given are the recipe's. The learning rate of experts is
+    `expert_rate` times that of all others.
     """
-    candidate = candidate or Candidate("", block)
+    candidate = CANDIDATES[key]
+    width = width or recipe.intermediate_dim
+    num_sub_keys = num_sub_keys or recipe.num_sub_keys
     layers = candidate.memory_layers or recipe.memory_layers
     keras.utils.set_random_seed(seed)
     family = family_named(_FAMILIES[recipe.objective])
@@ -64,12 +65,12 @@ def build_model(
             "num_layers": recipe.num_layers * candidate.times_layers,
             "num_heads": recipe.num_heads,
             "hidden_dim": recipe.hidden_dim,
-            "intermediate_dim": intermediate_dim,
+            "intermediate_dim": width,
             "dropout": 0.0,
             "max_sequence_length": facts.sequence_length,
         },
-        memory_layers=() if block == "ffn" else layers,
-        memory_block=block,
+        memory_layers=layers if candidate.has_memory else (),
+        memory_block=candidate.block,
         share_table=candidate.share_table,
         memory=memory,
     )
@@ -79,8 +80,8 @@ def build_model(
         put_experts(
             model.backbone.transformer_layers[0],
             MixtureOfExperts(
-                max(1, units // intermediate_dim),
-                intermediate_dim,
+                max(1, units // width),
+                width,
                 candidate.experts,
                 expert_rate,
             ),
@@ -97,15 +98,8 @@ def check_sizes(recipe: RecallRecipe) -> None:
     if recipe.sweep == "facts":
         sizes |= set(recipe.sweep_sub_keys)
     try:
-        for num_sub_keys in sizes:
-            build_model(
-                recipe,
-                facts,
-                block="resm",
-                intermediate_dim=recipe.intermediate_dim,
-                num_sub_keys=num_sub_keys,
-                seed=0,
-            )
+        for size in sizes:
+            build_model(recipe, facts, "resm", seed=0, num_sub_keys=size)
     except ValueError as error:
         raise UserError(f"the sizes must fit together: {error}") from error
 
@@ -149,12 +143,12 @@ def _draw_first_weights(model: keras_hub.models.Task) -> None:
 def compile_model(
     model: keras.Model,
     recipe: RecallRecipe,
+    key: str,
     *,
     steps: int,
     rates: tuple[float, float],
-    candidate: Candidate | None = None,
 ) -> None:
-    """Compiles a model with a new optimizer and a schedule of `steps` steps."""
+    """Compiles a candidate's model with a new optimizer, for some steps."""
     learning_rate, memory_learning_rate = rates
     model.compile(
         optimizer=make_optimizer(
@@ -166,7 +160,7 @@ def compile_model(
             weight_decay=None,
             clip_norm=recipe.clip_norm,
             scales_loss=False,
-            **(candidate.optimizer if candidate else {}),
+            **CANDIDATES[key].optimizer,
         ),
         weighted_metrics=[],
         # Off for all models, so that their speeds are comparable.

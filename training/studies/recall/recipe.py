@@ -3,7 +3,6 @@
 The command line has one flag for each field; the comment above is its help.
 """
 
-import argparse
 import math
 from typing import Annotated
 from typing import Any
@@ -209,11 +208,8 @@ FULL: dict[str, Any] = {
 }
 
 
-def parse_recipe(args: list[str] | None) -> RecallRecipe:
+def parse_recipe(args: list[str]) -> RecallRecipe:
     """Returns the recipe of a command line."""
-    full = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    full.add_argument("--full", action="store_true")
-    known, _ = full.parse_known_args(args)
-    changes = FULL if known.full else {}
+    changes = FULL if "--full" in args else {}
     default = RecallRecipe(out=tyro.MISSING, **changes)
     return tyro.cli(RecallRecipe, args=args, default=default)

@@ -9,8 +9,6 @@ from tqdm import tqdm
 
 from training.facts.fact_batches import training_batches
 from training.studies.recall.candidates import CANDIDATES
-from training.studies.recall.candidates import Block
-from training.studies.recall.candidates import Candidate
 from training.studies.recall.models import build_model
 from training.studies.recall.models import compile_model
 from training.studies.recall.models import width_of_as_many_parameters
@@ -49,23 +47,19 @@ class StepTimes:
 
     def stages(
         self, recipe: RecallRecipe, trial: Trial
-    ) -> list[tuple[Block, int, float]]:
+    ) -> list[tuple[str, int, float]]:
         """Returns the one or two stages in which a candidate trains.
 
-        Each is a tuple of its block, its number of steps, and its step time.
+        Each is a tuple of the candidate as which it trains, its number of
+        steps, and its step time.
         """
-        candidate, key = trial.candidate, trial.key
-        if candidate.has_memory:
-            key = _key(_timed_as(key), trial.num_sub_keys)
-        blocks: list[tuple[Block, str]] = [(candidate.block, key)]
-        if candidate.starts_plain:
-            blocks.insert(0, ("ffn", "plain"))
+        keys = trial.candidate.trained_as or (trial.key,)
         stages = []
-        for block, key in blocks:
-            seconds = self.seconds[key]
+        for key in keys:
+            seconds = self.seconds[_key(key, trial.num_sub_keys)]
             given = recipe.steps_for(trial.num_facts)
             steps = given or recipe.seconds / seconds
-            stages.append((block, max(1, round(steps / len(blocks))), seconds))
+            stages.append((key, max(1, round(steps / len(keys))), seconds))
         return stages
 
 
@@ -73,25 +67,17 @@ def measure_step_times(recipe: RecallRecipe) -> StepTimes:
     """Measures all candidates in turn, and finds the widths of widened ones."""
     timer = _Timer(recipe)
     base = recipe.intermediate_dim
-    # The model that others are compared with and widened to.
+    # Others are compared with the first two, and widened to the second.
+    for key in dict.fromkeys(("plain", "resm", *recipe.candidates)):
+        if not (CANDIDATES[key].trained_as or key.startswith("wide-")):
+            timer.add(key)
     resm = _key("resm", recipe.num_sub_keys)
-    timer.add("plain", "ffn", base)
-    timer.add(resm, "resm", base, recipe.num_sub_keys)
-    for name in recipe.candidates:
-        candidate = CANDIDATES[name]
-        key = _key(name, recipe.num_sub_keys)
-        if candidate.has_memory and _timed_as(name) == name != "resm":
-            timer.add(
-                key, candidate.block, base, recipe.num_sub_keys, candidate
-            )
-        elif candidate.experts or candidate.times_layers > 1:
-            timer.add(name, "ffn", base, candidate=candidate)
     widths = {}
     if "wide-parameters" in recipe.candidates:
         widths["wide-parameters"] = width_of_as_many_parameters(
             recipe, timer.models["plain"], timer.models[resm]
         )
-        timer.add("wide-parameters", "ffn", widths["wide-parameters"])
+        timer.add("wide-parameters", widths["wide-parameters"])
     if "wide-time" in recipe.candidates:
         widths["wide-time"] = _width_of_as_much_time(timer, base, resm)
     return StepTimes(widths, timer.measure(list(timer.models), _TURNS))
@@ -101,7 +87,7 @@ def measure_table_times(recipe: RecallRecipe, times: StepTimes) -> StepTimes:
     """Measures ResM with the tables of a sweep, in turn."""
     timer = _Timer(recipe)
     for size in sorted({recipe.num_sub_keys, *recipe.sweep_sub_keys}):
-        timer.add(_key("resm", size), "resm", recipe.intermediate_dim, size)
+        timer.add("resm", num_sub_keys=size)
     found = timer.measure(list(timer.models), _TURNS)
     resm = _key("resm", recipe.num_sub_keys)
     scale = times.seconds[resm] / found[resm]
@@ -109,19 +95,15 @@ def measure_table_times(recipe: RecallRecipe, times: StepTimes) -> StepTimes:
     return StepTimes(times.widths, {**others, **times.seconds})
 
 
-def _key(name: str, num_sub_keys: int) -> str:
-    return f"{name}-{num_sub_keys}"
-
-
-def _timed_as(name: str) -> str:
-    """The candidate whose steps a candidate with a memory takes."""
-    return "resm" if name == "init-resm" else name
+def _key(key: str, num_sub_keys: int) -> str:
+    """The name of a candidate's step time."""
+    return f"{key}-{num_sub_keys}" if CANDIDATES[key].has_memory else key
 
 
 def _width_of_as_much_time(timer: "_Timer", base: int, resm: str) -> int:
     """Widens a plain model until its steps take as long as ResM's."""
     width = 4 * base
-    timer.add("wide-time", "ffn", width)
+    timer.add("wide-time", width)
     for _ in range(_GUESSES):
         found = timer.measure(["plain", "wide-time", resm], _TURNS)
         if abs(found["wide-time"] / found[resm] - 1) < _CLOSE:
@@ -133,7 +115,7 @@ def _width_of_as_much_time(timer: "_Timer", base: int, resm: str) -> int:
         # A limit, because the times of tiny models are mostly noise.
         units = min(units, _WIDEST * base)
         width = base + max(1, round(units / _MULTIPLE)) * _MULTIPLE
-        timer.add("wide-time", "ffn", width)
+        timer.add("wide-time", width)
     return width
 
 
@@ -148,29 +130,16 @@ class _Timer:
     def add(
         self,
         key: str,
-        block: Block,
-        width: int,
-        num_sub_keys: int = 1,
-        candidate: Candidate | None = None,
+        width: int | None = None,
+        num_sub_keys: int | None = None,
     ) -> None:
+        recipe, size = self._recipe, num_sub_keys or self._recipe.num_sub_keys
         model = build_model(
-            self._recipe,
-            self._facts,
-            block=block,
-            intermediate_dim=width,
-            num_sub_keys=num_sub_keys,
-            seed=0,
-            candidate=candidate,
+            recipe, self._facts, key, seed=0, width=width, num_sub_keys=size
         )
-        rates = rate_pairs(self._recipe, "resm")[0]
-        compile_model(
-            model,
-            self._recipe,
-            steps=_TIMED,
-            rates=rates,
-            candidate=candidate,
-        )
-        self.models[key] = model
+        rates = rate_pairs(recipe, "resm")[0]
+        compile_model(model, recipe, key, steps=_TIMED, rates=rates)
+        self.models[_key(key, size)] = model
 
     def measure(self, keys: list[str], turns: int) -> dict[str, float]:
         """Returns the median step time in seconds, by key."""

@@ -1,5 +1,6 @@
 """Which models know how many facts."""
 
+import functools
 import pathlib
 import statistics
 
@@ -31,10 +32,6 @@ from training.studies.study import Study
 # be better.
 ENOUGH = 0.999
 
-_STEP_TIMES = "step-times"
-_TABLE_STEP_TIMES = "table-step-times"
-_RATES = "rates-"
-_SWEEP = "sweep-"
 # The cost of timing, in seconds of training.
 _COST = 60.0
 
@@ -56,8 +53,8 @@ class RecallStudy(Study):
 
     def __init__(self, recipe: RecallRecipe):
         super().__init__(recipe)
-        self.step_times = self.root / f"{_STEP_TIMES}.json"
-        self.table_step_times = self.root / f"{_TABLE_STEP_TIMES}.json"
+        self.step_times = self.root / "step-times.json"
+        self.table_step_times = self.root / "table-step-times.json"
 
     def trial(self, trial: Trial) -> pathlib.Path:
         """Returns the file of a trial's figures."""
@@ -84,9 +81,9 @@ class RecallStudy(Study):
         jobs = [
             job(
                 "step times",
-                _STEP_TIMES,
+                "step-times",
                 self.step_times,
-                needs=(),
+                lambda: measure_step_times(recipe).as_json(),
                 cost=_COST,
                 alone=True,
             )
@@ -95,8 +92,9 @@ class RecallStudy(Study):
             jobs.append(
                 job(
                     "step times of other tables",
-                    _TABLE_STEP_TIMES,
+                    "table-step-times",
                     self.table_step_times,
+                    self.measure_tables,
                     needs=timed,
                     cost=_COST,
                     alone=True,
@@ -110,8 +108,9 @@ class RecallStudy(Study):
                 jobs.append(
                     job(
                         f"learning rates of {key.replace('-', ' ')}",
-                        _RATES + key,
+                        f"rates-{key}",
                         self.rates(key),
+                        functools.partial(self.find_rates, key),
                         needs=timed,
                         cost=len(grid) * recipe.seconds,
                     )
@@ -123,6 +122,7 @@ class RecallStudy(Study):
                 trial.name.replace("-", " "),
                 trial.name,
                 self.trial(trial),
+                functools.partial(self.try_once, trial),
                 needs=needs[trial.key],
                 cost=recipe.seconds,
             )
@@ -137,55 +137,39 @@ class RecallStudy(Study):
             jobs.append(
                 job(
                     f"sweep of {series[0].model_name.replace('-', ' ')}",
-                    _SWEEP + name,
+                    f"sweep-{name}",
                     self.series(name),
+                    functools.partial(self.try_series, series),
                     needs=(*needs[series[0].key], *shared),
                     cost=trials * recipe.seconds,
                 )
             )
         return jobs
 
-    def do(self, job: str) -> None:
-        """Does one of the jobs, and writes what it has found."""
-        recipe = self.recipe
-        if job == _STEP_TIMES:
-            found = measure_step_times(recipe).as_json()
-            path = self.step_times
-        elif job == _TABLE_STEP_TIMES:
-            times = measure_table_times(recipe, self.read_step_times())
-            found, path = times.as_json(), self.table_step_times
-        elif job.startswith(_RATES):
-            key = job.removeprefix(_RATES)
-            found, path = self.find_rates(key), self.rates(key)
-        elif job.startswith(_SWEEP):
-            name = job.removeprefix(_SWEEP)
-            found, path = self.try_series(name), self.series(name)
-        else:
-            (trial,) = (t for t in main_trials(recipe) if t.name == job)
-            self.try_once(trial, self.best_rates(trial.key))
-            return
-        path.parent.mkdir(exist_ok=True)
-        write_json(path, found)
+    def measure_tables(self) -> dict:
+        """Measures the step times of the sweep's tables."""
+        times = self.read_step_times()
+        return measure_table_times(self.recipe, times).as_json()
 
-    def try_once(self, trial: Trial, rates: tuple[float, float]) -> dict:
+    def try_once(self, trial: Trial) -> dict:
         """Returns a trial's figures. A finished trial is not repeated."""
         path = self.trial(trial)
         if not path.exists():
             times = self.read_step_times()
+            rates = trial.rates or self.best_rates(trial.key)
             path.parent.mkdir(exist_ok=True)
             write_json(path, learn(self.recipe, trial, times, rates))
         return self.read_trial(trial)
 
     def find_rates(self, key: str) -> dict:
         """Trains a candidate with one pair of rates after another."""
-        recalls: dict[tuple[float, float], float] = {}
-        pairs = rate_pairs(self.recipe, key)
-        for trial, rates in zip(grid_trials(self.recipe, key), pairs):
-            recalls[rates] = self.try_once(trial, rates)["recall"]
-            if recalls[rates] >= ENOUGH:
+        recalls: dict[Trial, float] = {}
+        for trial in grid_trials(self.recipe, key):
+            recalls[trial] = self.try_once(trial)["recall"]
+            if recalls[trial] >= ENOUGH:
                 break
         best = max(recalls, key=recalls.__getitem__)
-        return {"rates": list(best)}
+        return {"rates": best.rates}
 
     def best_rates(self, key: str) -> tuple[float, float]:
         """Returns the learning rates of all but the values, and of these."""
@@ -195,21 +179,15 @@ class RecallStudy(Study):
         of_all, of_values = read_json(self.rates(key), "--out")["rates"]
         return of_all, of_values
 
-    def try_series(self, name: str) -> dict:
+    def try_series(self, series: list[Trial]) -> dict:
         """Finds the largest number of facts that a model learns."""
-        (series,) = (
-            each
-            for each in sweep_series(self.recipe)
-            if name_of_series(each) == name
-        )
         recalls = {
             trial: self.read_trial(trial)["recall"]
             for trial in self.made(series)
         }
         first = self.recipe.num_random_facts
         while (trial := next_trial(series, recalls, first)) is not None:
-            rates = self.best_rates(trial.key)
-            recalls[trial] = self.try_once(trial, rates)["recall"]
+            recalls[trial] = self.try_once(trial)["recall"]
         return {"facts": sorted(trial.num_facts for trial in recalls)}
 
     def made(self, trials: list[Trial]) -> list[Trial]:

@@ -23,7 +23,7 @@ class Trial:
     num_sub_keys: int
     # Two learning rates: of everything but the memory values, or the experts,
     # and of these. `None` for the best of the grid.
-    rates: tuple[float, float] | None
+    rates: tuple[float, float] | None = None
 
     @property
     def candidate(self) -> Candidate:
@@ -60,7 +60,8 @@ def grid_trials(recipe: RecallRecipe, key: str) -> list[Trial]:
     pairs = rate_pairs(recipe, key)
     if len(pairs) == 1:
         return []
-    return [_trial(recipe, key, seed=GRID_SEED, rates=pair) for pair in pairs]
+    number, size = recipe.num_random_facts, recipe.num_sub_keys
+    return [Trial(key, GRID_SEED, number, size, pair) for pair in pairs]
 
 
 def rate_pairs(recipe: RecallRecipe, key: str) -> list[tuple[float, float]]:
@@ -80,7 +81,7 @@ def rate_pairs(recipe: RecallRecipe, key: str) -> list[tuple[float, float]]:
 def main_trials(recipe: RecallRecipe) -> list[Trial]:
     """Returns the trials of the comparison itself."""
     return [
-        _trial(recipe, key, seed=seed)
+        Trial(key, seed, recipe.num_random_facts, recipe.num_sub_keys)
         for seed in range(recipe.seeds)
         for key in recipe.candidates
     ]
@@ -98,30 +99,9 @@ def sweep_series(recipe: RecallRecipe) -> list[list[Trial]]:
     if "resm" in recipe.candidates:
         models += [("resm", size) for size in recipe.sweep_sub_keys]
     return [
-        [
-            _trial(recipe, key, num_facts=number, num_sub_keys=size)
-            for number in sorted(recipe.sweep_facts)
-        ]
+        [Trial(key, 0, number, size) for number in sorted(recipe.sweep_facts)]
         for key, size in dict.fromkeys(models)
     ]
-
-
-def _trial(
-    recipe: RecallRecipe,
-    key: str,
-    *,
-    seed: int = 0,
-    rates: tuple[float, float] | None = None,
-    num_facts: int | None = None,
-    num_sub_keys: int = 0,
-) -> Trial:
-    return Trial(
-        key=key,
-        seed=seed,
-        num_facts=num_facts or recipe.num_random_facts,
-        num_sub_keys=num_sub_keys or recipe.num_sub_keys,
-        rates=rates,
-    )
 
 
 # The recall from which on a number of facts counts as learned.

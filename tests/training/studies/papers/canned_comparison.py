@@ -24,13 +24,13 @@ def write_comparison(recipe):
         for place, key in enumerate(recipe.models):
             if seed not in recipe.seeds_of(key):
                 continue
-            run = study.runs.pretraining(seed, key)
+            run = recipe.pretraining(seed, key)
             _write_run(
                 run, jobs[run.results].args[:], place, recipe.models[key]
             )
             if recipe.out_of_domain is not None:
                 figures = {"perplexity": 90.0 + place, "standard_error": 1.5}
-                path = study.runs.out_of_domain(seed, key)
+                path = recipe.measured(seed, key)
                 path.write_text(json.dumps(figures))
     for job in jobs.values():
         if job.script == "finetune.py":

@@ -79,14 +79,14 @@ def test_rates_are_tried_until_nothing_is_left_to_learn(
         return {"recall": recalls[len(learned) - 1]}
 
     monkeypatch.setattr(recall, "learn", fake_learn)
-    assert study.find_rates("resm") == {"rates": list(best)}
+    assert study.find_rates("resm") == {"rates": best}
     assert learned == rate_pairs(recipe, "resm")[:tried]
     made = study.made(grid_trials(recipe, "resm"))
     assert [trial.rates for trial in made] == learned
     # Only what is missing is tried again.
     study.trial(made[0]).unlink()
     learned.clear()
-    assert study.find_rates("resm") == {"rates": list(best)}
+    assert study.find_rates("resm") == {"rates": best}
     assert learned == rate_pairs(recipe, "resm")[:1]
 
 
@@ -120,14 +120,13 @@ def test_a_sweep_finds_the_largest_number_by_bisection(monkeypatch, tmp_path):
 
     monkeypatch.setattr(recall, "learn", fake_learn)
     (series,) = sweep_series(recipe)
-    name = name_of_series(series)
     study = RecallStudy(recipe)
-    assert study.try_series(name) == {"facts": [4, 8, 16]}
+    assert study.try_series(series) == {"facts": [4, 8, 16]}
     # It begins with the number of facts of the comparison.
     assert learned == [16, 4, 8]
     assert {trial.num_facts for trial in study.made(series)} == {4, 8, 16}
     # What is there is not trained again.
-    assert study.try_series(name) == {"facts": [4, 8, 16]}
+    assert study.try_series(series) == {"facts": [4, 8, 16]}
     assert len(learned) == 3
 
 
@@ -154,9 +153,9 @@ def test_steps_follow_from_the_times():
     stages = {
         trial.key: times.stages(recipe, trial) for trial in main_trials(recipe)
     }
-    assert stages["plain"] == [("ffn", 600, 0.1)]
+    assert stages["plain"] == [("plain", 600, 0.1)]
     assert stages["resm"] == [("resm", 300, 0.2)]
-    assert stages["init-resm"] == [("ffn", 300, 0.1), ("resm", 150, 0.2)]
+    assert stages["init-resm"] == [("plain", 300, 0.1), ("resm", 150, 0.2)]
     for found in stages.values():
         assert sum(steps * s for _, steps, s in found) == pytest.approx(60)
     recipe = recipe_of("--steps 7 --candidates plain init-resm")
@@ -188,8 +187,10 @@ class FakeTimer:
     def __init__(self, recipe):
         self.models = {}
 
-    def add(self, key, block, width, num_sub_keys=1, candidate=None):
-        memory = 0 if block == "ffn" else 0.05 + num_sub_keys / 10_000
+    def add(self, key, width=256, num_sub_keys=256):
+        memory = 0
+        if CANDIDATES[key].has_memory:
+            key, memory = f"{key}-{num_sub_keys}", 0.05 + num_sub_keys / 10_000
         self.models[key] = 0.03 + width / 5000 + memory
 
     def measure(self, keys, turns):
@@ -210,11 +211,11 @@ def test_other_tables_are_timed_in_proportion(monkeypatch):
     recipe = recipe_of("--sweep facts")
     # As measured when the machine was twice as fast.
     fake = FakeTimer(recipe)
-    fake.add("resm", "resm", 256, 256)
-    times = StepTimes({}, {"resm-256": fake.models["resm"] / 2})
+    fake.add("resm")
+    times = StepTimes({}, {"resm-256": fake.models["resm-256"] / 2})
     found = measure_table_times(recipe, times).seconds
-    fake.add("large", "resm", 256, 512)
-    assert found["resm-512"] == pytest.approx(fake.models["large"] / 2)
+    fake.add("resm", num_sub_keys=512)
+    assert found["resm-512"] == pytest.approx(fake.models["resm-512"] / 2)
     assert found["resm-256"] == times.seconds["resm-256"]
 
 
@@ -222,19 +223,11 @@ def test_a_plain_model_is_widened_to_as_many_parameters():
     recipe = recipe_of("--hidden-dim 32 --num-sub-keys 32")
     facts = RandomFacts(100)
 
-    def build(block, width=recipe.intermediate_dim):
-        return build_model(
-            recipe,
-            facts,
-            block=block,
-            intermediate_dim=width,
-            num_sub_keys=32,
-            seed=0,
-        )
-
-    resm = build("resm")
-    width = width_of_as_many_parameters(recipe, build("ffn"), resm)
-    wide = build("ffn", width)
+    plain, resm = (
+        build_model(recipe, facts, key, seed=0) for key in ("plain", "resm")
+    )
+    width = width_of_as_many_parameters(recipe, plain, resm)
+    wide = build_model(recipe, facts, "wide-parameters", seed=0, width=width)
     assert wide.count_params() == pytest.approx(resm.count_params(), rel=1e-3)
     assert width > recipe.intermediate_dim
 
@@ -243,18 +236,8 @@ def test_a_plain_model_is_widened_to_as_many_parameters():
 def test_candidates_have_what_they_say(name):
     candidate = CANDIDATES[name]
     recipe = recipe_of("--num-sub-keys 32")
-    model = build_model(
-        recipe,
-        RandomFacts(100),
-        block=candidate.block,
-        intermediate_dim=256,
-        num_sub_keys=32,
-        seed=0,
-        candidate=candidate,
-    )
-    compile_model(
-        model, recipe, steps=10, rates=(0.1, 0.1), candidate=candidate
-    )
+    model = build_model(recipe, RandomFacts(100), name, seed=0)
+    compile_model(model, recipe, name, steps=10, rates=(0.1, 0.1))
     layers = candidate.memory_layers or (1,)
     assert tuple(memories(model)) == (layers if candidate.has_memory else ())
     assert model.backbone.num_layers == 2 * candidate.times_layers
@@ -275,15 +258,7 @@ def test_candidates_have_what_they_say(name):
 def test_a_mixture_has_as_many_parameters_as_resm(name):
     recipe = recipe_of("--num-sub-keys 128")
     counts = [
-        build_model(
-            recipe,
-            RandomFacts(100),
-            block=CANDIDATES[key].block,
-            intermediate_dim=256,
-            num_sub_keys=128,
-            seed=0,
-            candidate=CANDIDATES[key],
-        ).count_params()
+        build_model(recipe, RandomFacts(100), key, seed=0).count_params()
         for key in (name, "resm")
     ]
     assert counts[0] == pytest.approx(counts[1], rel=0.05)
@@ -307,14 +282,7 @@ def test_plain_candidates_can_have_rates_of_their_own():
 def test_first_weights():
     """The memory's are its own, the others as the comparison draws them."""
     recipe = recipe_of("--num-sub-keys 32")
-    model = build_model(
-        recipe,
-        RandomFacts(100),
-        block="resm",
-        intermediate_dim=256,
-        num_sub_keys=32,
-        seed=0,
-    )
+    model = build_model(recipe, RandomFacts(100), "resm", seed=0)
     drawn = {
         variable.path: variable.numpy()
         for variable in model.trainable_variables
