@@ -15,7 +15,6 @@ if __name__ == "__main__":
     # A clone runs its own code, from any folder, installed or not.
     sys.path[0] = str(pathlib.Path(__file__).resolve().parents[1])
     # Before TensorFlow is imported.
-    import training.commands.missing_extra  # noqa: F401
     import training.commands.quiet  # noqa: F401
 
 from training.commands.command_line import run_to_the_end

@@ -12,7 +12,7 @@ from keras_pkm.teaching import SlotImportance
 from tests.training.tiny_run import SHORT
 from training import evaluate_mlm
 from training.corpora.packed_text import open_packed
-from training.loading.pretrained_model import load_masked_lm
+from training.loading.pretrained_model import load_language_model
 from training.loading.pretrained_model import load_tokenizer
 from training.pretrain import main
 from training.pretraining.logs import read_rows
@@ -72,7 +72,7 @@ def test_in_how_many_batches_each_slot_is_read(tiny_run):
     stored = SlotImportance.load(run.document_frequencies)
     assert stored.num_batches == recipe["steps"] == 6
     # The same, counted by the model as it was saved.
-    task, family, tokenizer = load_masked_lm(str(run.last))
+    task, family, tokenizer = load_language_model(str(run.last))
     length = recipe["sequence_length"]
     objective = family.make_objective(tokenizer, length, recipe["mask_rate"])
     batches = objective.training_batches(

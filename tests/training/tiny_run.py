@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from training.loading.pretrained_model import load_masked_lm
+from training.loading.pretrained_model import load_language_model
 from training.runs.run_directory import RunDirectory
 
 ROOT = Path(__file__).parents[2]
@@ -83,7 +83,7 @@ def open_tiny_run(root):
 def md5_of_model(run):
     """Returns the MD5 of all weights of a run's best model."""
     digest = hashlib.md5()
-    for weight in load_masked_lm(str(run))[0].weights:
+    for weight in load_language_model(str(run))[0].weights:
         digest.update(np.ascontiguousarray(weight).tobytes())
     return digest.hexdigest()
 

@@ -1,10 +1,6 @@
 """Makes the report on a model's memories that a recipe describes."""
 
-import contextlib
 import pathlib
-from typing import Literal
-
-from tqdm import tqdm
 
 from training.analysis.read_model import load_with_memory
 from training.analysis.read_model import masked_batches
@@ -15,8 +11,7 @@ from training.analysis.recipe import AnalysisRecipe
 from training.analysis.recipe import is_served
 from training.corpora.corpus import Corpus
 from training.corpora.corpus import open_corpus
-from training.loading.pretrained_model import load_masked_lm
-from training.measuring.ablation import Ablation
+from training.loading.pretrained_model import load_language_model
 from training.measuring.ablation import ablated_memory
 from training.measuring.perplexity import LanguageModelEvaluator
 from training.measuring.slot_tokens import SlotReaders
@@ -35,7 +30,6 @@ def analyze(recipe: AnalysisRecipe) -> MemoryReport:
     own = [recipe.model] if is_run else []
     curves = read_curves_of_runs([*own, *recipe.runs])
     corpus = open_corpus(recipe.text, recipe.data_dir)
-    corpus.check()
     readers: dict[int, list[SlotReaders]] = {}
     class_names = None
     classes: dict[str, dict] = {}
@@ -78,27 +72,14 @@ def measure_ablations(
             "--ablate-memory needs a model that was not exported: pass the "
             "run that it was exported from"
         )
-    task, family, tokenizer = load_masked_lm(recipe.model)
-    evaluator = LanguageModelEvaluator(task)
+    model = load_language_model(recipe.model)
+    evaluator = LanguageModelEvaluator(model.task)
     found: dict[str, dict[str, float]] = {}
-    ways: tuple[Literal["trained"] | Ablation, ...] = (
-        "trained",
-        *recipe.ablate_memory,
-    )
-    with masked_batches(
-        recipe, task.backbone, family, tokenizer, corpus
-    ) as batches:
-        for how in ways:
-            ablation = (
-                contextlib.nullcontext()
-                if how == "trained"
-                else ablated_memory(task, how)
-            )
-            with ablation:
-                evaluation = evaluator.evaluate(
-                    batches, lambda some: tqdm(some, "Ablation", disable=None)
-                )
-            found[how] = {
+    with masked_batches(recipe, model, corpus) as batches:
+        for how in (None, *recipe.ablate_memory):
+            with ablated_memory(model.task, how):
+                evaluation = evaluator.evaluate(batches, "Ablation")
+            found[how or "trained"] = {
                 "perplexity": evaluation.perplexity,
                 "standard_error": evaluation.standard_error,
             }

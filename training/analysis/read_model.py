@@ -5,7 +5,6 @@ import itertools
 import pathlib
 from collections.abc import Iterator
 
-import keras_hub
 import tensorflow as tf
 from tqdm import tqdm
 
@@ -15,7 +14,7 @@ from training.analysis.recipe import AnalysisRecipe
 from training.batches.labelled import dev_batches
 from training.batches.labelled import encode_texts
 from training.corpora.corpus import Corpus
-from training.loading.families import EncoderFamily
+from training.loading.pretrained_model import LanguageModel
 from training.loading.pretrained_model import PretrainedModel
 from training.loading.pretrained_model import load_pretrained
 from training.measuring.memory_reads import TextReads
@@ -76,14 +75,14 @@ def read_served_model(recipe: AnalysisRecipe, corpus: Corpus) -> TextReads:
 @contextlib.contextmanager
 def masked_batches(
     recipe: AnalysisRecipe,
-    backbone: keras_hub.models.Backbone,
-    family: EncoderFamily,
-    tokenizer: keras_hub.tokenizers.Tokenizer,
+    model: PretrainedModel | LanguageModel,
     corpus: Corpus,
 ) -> Iterator[tf.data.Dataset]:
     """Masks a text as for the measurement of perplexity."""
-    length = input_length(recipe, backbone.max_sequence_length)
-    objective = family.make_objective(tokenizer, length, recipe.mask_rate)
+    length = input_length(recipe, model.backbone.max_sequence_length)
+    objective = model.family.make_objective(
+        model.tokenizer, length, recipe.mask_rate
+    )
     with pack_text(corpus, objective, recipe.limit) as text:
         yield objective.held_out_batches(
             text.rows, batch_size=recipe.batch_size, seed=recipe.seed
@@ -94,9 +93,7 @@ def read_trained_model(
     recipe: AnalysisRecipe, model: PretrainedModel, corpus: Corpus
 ) -> TextReads:
     """Collects a model's reads on a masked text, as for its perplexity."""
-    with masked_batches(
-        recipe, model.backbone, model.family, model.tokenizer, corpus
-    ) as batches:
+    with masked_batches(recipe, model, corpus) as batches:
         return collect_reads(
             read_backbone(
                 model.backbone, tqdm(batches, "Reading", disable=None)

@@ -2,6 +2,7 @@
 
 import abc
 import dataclasses
+import pathlib
 from typing import Any
 
 import keras_hub
@@ -10,9 +11,11 @@ import tensorflow as tf
 
 from training.batches.masking import Masking
 from training.batches.masking import mask_tokens
-from training.batches.packed_rows import ordered_batches
-from training.batches.packed_rows import shuffled_batches
 from training.batches.row_order import seeds
+from training.batches.row_order import shuffled_rows
+from training.batches.step_batches import step_batches
+from training.corpora.corpus import Corpus
+from training.corpora.packed_text import tokenize_and_pack
 from training.corpora.row_layouts import RowLayout
 from training.corpora.row_layouts import sentence_rows
 from training.corpora.row_layouts import stream_rows
@@ -51,6 +54,20 @@ class Objective(abc.ABC):
             row_seeds: A seed of each row.
         """
 
+    def pack(
+        self, corpus: Corpus, path: pathlib.Path, limit: int | None = None
+    ) -> np.ndarray:
+        """Writes the rows of a corpus to a file, and returns them."""
+        return tokenize_and_pack(
+            corpus,
+            self.tokenizer,
+            self.sequence_length,
+            path,
+            progress_label=corpus.name,
+            limit=limit,
+            layout=self.layout,
+        )
+
     def training_batches(
         self,
         rows: np.ndarray,
@@ -67,14 +84,16 @@ class Objective(abc.ABC):
         exactly the batches of an uninterrupted one, and starts without delay.
         The last batch of an epoch is filled from the next epoch.
         """
-        return shuffled_batches(
-            rows,
-            lambda ids, places: self.make_batch(ids, seeds(seed, places)),
-            batch_size=batch_size,
-            seed=seed,
-            first_step=first_step,
-            num_steps=num_steps,
-        )
+
+        def batch(step: tf.Tensor) -> Any:
+            chosen, places = shuffled_rows(len(rows), batch_size, seed, step)
+            ids = _read(rows, chosen, batch_size)
+            return self.make_batch(ids, seeds(seed, places))
+
+        last_step = np.iinfo(np.int64).max // batch_size
+        if num_steps is not None:
+            last_step = first_step + num_steps
+        return step_batches(tf.data.Dataset.range(first_step, last_step), batch)
 
     def held_out_batches(
         self, rows: np.ndarray, *, batch_size: int, seed: int
@@ -85,12 +104,15 @@ class Objective(abc.ABC):
         dropped or counted twice, and all batches have the same shape, which the
         replicas of a `tf.distribute` strategy can share.
         """
-        return ordered_batches(
-            rows,
-            lambda ids, places: self.make_batch(ids, seeds(seed, places)),
-            batch_size=batch_size,
-            filler_id=self.filler_id,
-        )
+
+        def batch(step: tf.Tensor) -> Any:
+            places = step * batch_size + tf.range(batch_size, dtype=tf.int64)
+            ids = _read(rows, tf.minimum(places, len(rows) - 1), batch_size)
+            ids = tf.where(places[:, None] < len(rows), ids, self.filler_id)
+            return self.make_batch(ids, seeds(seed, places))
+
+        steps = tf.data.Dataset.range(-(-len(rows) // batch_size))
+        return step_batches(steps, batch)
 
     def predictable(self, rows: np.ndarray) -> np.ndarray:
         """Returns the part of the rows that may be predicted."""
@@ -200,3 +222,14 @@ def next_tokens(
     labels = tf.pad(token_ids[:, 1:], [[0, 0], [0, 1]], constant_values=end_id)
     weights = tf.pad(padding_mask[:, 1:], [[0, 0], [0, 1]])
     return features, labels, tf.cast(weights, tf.float32)
+
+
+def _read(packed: np.ndarray, rows: tf.Tensor, batch_size: int) -> tf.Tensor:
+    """Reads rows when the graph runs; the graph does not contain the corpus."""
+    token_ids = tf.numpy_function(
+        lambda rows: np.asarray(packed[rows], np.int32),
+        [rows],
+        tf.int32,
+        stateful=False,
+    )
+    return tf.ensure_shape(token_ids, [batch_size, packed.shape[1]])

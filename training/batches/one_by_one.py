@@ -7,25 +7,19 @@ from training.batches.masking import Masking
 from training.batches.step_batches import step_batches
 
 
-def masked_places(
-    packed: np.ndarray, masking: Masking
-) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the row and the position of each token that is masked."""
-    special = np.array(masking.special_token_ids)
-    rows, positions = np.nonzero(~np.isin(packed, special))
-    return rows, positions
-
-
 def one_by_one(
     packed: np.ndarray, masking: Masking, batch_size: int
-) -> tf.data.Dataset:
+) -> tuple[tf.data.Dataset, np.ndarray]:
     """Returns a masked row for each token, for pseudo-perplexity.
+
+    The second result is the number of each token's row.
 
     Pseudo-perplexity is the exponential of the mean of -ln p(token | all
     others): Salazar et al., "Masked Language Model Scoring" (2020). It takes
     one pass over a row for each of its tokens.
     """
-    rows, positions = masked_places(packed, masking)
+    special = np.array(masking.special_token_ids)
+    rows, positions = np.nonzero(~np.isin(packed, special))
     count = len(rows)
 
     def read(step: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -63,4 +57,4 @@ def one_by_one(
         return features, labels, weights
 
     steps = tf.data.Dataset.range(-(-count // batch_size))
-    return step_batches(steps, batch)
+    return step_batches(steps, batch), rows

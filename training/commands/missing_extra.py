@@ -1,7 +1,4 @@
-"""Says which extra to install if a package of a script is missing.
-
-Scripts import it before all other modules.
-"""
+"""Says which extra to install if a package of a script is missing."""
 
 import pathlib
 import sys

@@ -8,6 +8,9 @@ during its import.
 import os
 import sys
 
+# First: a package may be missing that the imports below need.
+import training.commands.missing_extra  # noqa: F401
+
 
 def _import_tensorflow_in_silence() -> None:
     sys.stderr.flush()

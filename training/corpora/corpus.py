@@ -18,15 +18,10 @@ from training.corpora.tfds_examples import load_tfds
 from training.runs.user_error import UserError
 
 
-def check_tfds(name: str, data_dir: str | None) -> None:
-    """Loads the data set once, without reading its documents."""
-    _load(name, data_dir)
-
-
-def read_tfds(name: str, data_dir: str | None) -> Iterator[str]:
-    """Yields the feature "text" of each example of the split "train"."""
-    dataset = _load(name, data_dir).map(lambda example: example["text"])
-    for text in dataset.as_numpy_iterator():
+def read_tfds(dataset: tf.data.Dataset) -> Iterator[str]:
+    """Yields the feature "text" of each example."""
+    texts = dataset.map(lambda example: example["text"])
+    for text in texts.as_numpy_iterator():
         yield text.decode("utf-8", errors="replace").replace("\0", "\ufffd")
 
 
@@ -59,7 +54,6 @@ class Corpus:
 
     name: str
     documents: Callable[[], Iterable[str]]
-    check: Callable[[], None] = lambda: None
     # Where the documents are, such as the paths of files.
     sources: tuple[str, ...] = ()
 
@@ -68,22 +62,17 @@ class Corpus:
 
 
 def open_corpus(spec: str, data_dir: str | None = None) -> Corpus:
-    """Returns the corpus that `spec` names."""
+    """Returns the corpus that `spec` names, checked."""
     if spec == "python-docs":
         return Corpus(spec, python_documents, sources=(spec,))
     if spec.startswith(_TFDS_PREFIX):
-        name = spec.removeprefix(_TFDS_PREFIX)
-        return Corpus(
-            spec,
-            functools.partial(read_tfds, name, data_dir),
-            functools.partial(check_tfds, name, data_dir),
-            (spec,),
-        )
+        dataset = _load(spec.removeprefix(_TFDS_PREFIX), data_dir)
+        return Corpus(spec, functools.partial(read_tfds, dataset), (spec,))
     paths = find_text_files(spec)
+    check_text_files(paths)
     return Corpus(
         spec,
         functools.partial(read_documents, paths),
-        functools.partial(check_text_files, paths),
         tuple(os.path.realpath(path) for path in paths),
     )
 
@@ -96,11 +85,6 @@ def split_documents(
     The part of a document depends on its own text. So equal documents are in
     the same part, and no document changes sides when a corpus grows.
     """
-    if not 0 <= held_out < 1:
-        raise UserError(
-            "the held-out share of a corpus must be at least 0 and below 1, "
-            f"received {held_out}: pass for example 0.05"
-        )
 
     def side(is_held_out: bool) -> Iterator[str]:
         for document in corpus:
@@ -108,16 +92,8 @@ def split_documents(
                 yield document
 
     return (
-        Corpus(
-            f"{corpus.name}, training",
-            functools.partial(side, False),
-            corpus.check,
-        ),
-        Corpus(
-            f"{corpus.name}, held out",
-            functools.partial(side, True),
-            corpus.check,
-        ),
+        Corpus(f"{corpus.name}, training", functools.partial(side, False)),
+        Corpus(f"{corpus.name}, held out", functools.partial(side, True)),
     )
 
 

@@ -1,13 +1,9 @@
 """Measures a language model on text."""
 
-import contextlib
 import dataclasses
-
-from tqdm import tqdm
 
 from keras_pkm.metrics import format_memory_usage
 from training.batches.objectives import MaskedTokens
-from training.batches.one_by_one import masked_places
 from training.batches.one_by_one import one_by_one
 from training.commands.fields import NO_MASKS
 from training.commands.fields import check_unused
@@ -28,33 +24,32 @@ def evaluate(recipe: EvaluationRecipe) -> dict:
     """Measures what the recipe asks for, and returns the figures."""
     recipe.check()
     corpus = open_corpus(recipe.text, recipe.data_dir)
-    corpus.check()
     task, family, tokenizer = load_language_model(recipe.model)
     if recipe.pseudo and not isinstance(family, EncoderFamily):
         raise UserError(
             "--pseudo masks tokens, which a causal model cannot read, received "
             f"--model {recipe.model}: leave the flag out"
         )
-    ablation: contextlib.AbstractContextManager = contextlib.nullcontext()
-    if recipe.ablate_memory is not None:
-        ablation = ablated_memory(task, recipe.ablate_memory)
     if not isinstance(family, EncoderFamily):
         check_unused(recipe, ("mask_rate", "seed"), NO_MASKS)
     length = input_length(recipe, task.backbone.max_sequence_length)
     objective = family.make_objective(tokenizer, length, recipe.mask_rate)
-    with ablation, pack_text(corpus, objective, recipe.limit) as text:
+    with (
+        ablated_memory(task, recipe.ablate_memory),
+        pack_text(corpus, objective, recipe.limit) as text,
+    ):
+        rows = None
         if recipe.pseudo and isinstance(objective, MaskedTokens):
-            masking = objective.masking
-            batches = one_by_one(text.rows, masking, recipe.batch_size)
+            batches, rows = one_by_one(
+                text.rows, objective.masking, recipe.batch_size
+            )
         else:
             batches = objective.held_out_batches(
                 text.rows, batch_size=recipe.batch_size, seed=recipe.seed
             )
-        evaluation = LanguageModelEvaluator(task).evaluate(
-            batches, lambda batches: tqdm(batches, "Evaluation", disable=None)
-        )
-        if recipe.pseudo and isinstance(objective, MaskedTokens):
-            rows, _ = masked_places(text.rows, objective.masking)
+        evaluator = LanguageModelEvaluator(task)
+        evaluation = evaluator.evaluate(batches, "Evaluation")
+        if rows is not None:
             evaluation = evaluation.grouped(rows)
         sequences = len(text.rows)
         num_bytes = objective.count_bytes(text.rows)

@@ -57,10 +57,12 @@ def _masked(
     token_ids = _pad(rows, special.padding)
     features = {
         "token_ids": token_ids,
-        "segment_ids": np.zeros_like(token_ids),
         "padding_mask": _ones(rows),
         "mask_positions": _pad(positions, 0),
     }
+    if isinstance(tokenizer, keras_hub.models.BertTokenizer):
+        # Other encoders take none.
+        features["segment_ids"] = np.zeros_like(token_ids)
     weights = _ones(values).astype("float32")
     return FactArrays(features, _pad(values, 0), weights, _lengths(rows))
 

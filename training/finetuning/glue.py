@@ -59,7 +59,8 @@ class GlueFinetuning:
 
     def build(self, backbone: keras_hub.models.Backbone) -> keras.Model:
         """Returns a task with a new head."""
-        return task_class(self._family.classifier)(
+        plain = self._family.of_keras_hub("TextClassifier")
+        return task_class(plain)(
             backbone,
             num_classes=len(self._task.labels),
             dropout=self._recipe.dropout,

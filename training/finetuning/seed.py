@@ -63,7 +63,6 @@ def train_seed(
             warmup_ratio=recipe.warmup_ratio,
             weight_decay=recipe.weight_decay,
             clip_norm=recipe.clip_norm,
-            scales_loss=_scales_loss(recipe),
         )
         kind.compile(task, optimizer)
     checkpoint = TrainingCheckpoint(
@@ -101,9 +100,7 @@ def train_seed(
         checkpoint=checkpoint,
         signals=signals,
         callbacks=[EvaluateDevSets(checkpoint, kind, directory)],
-        max_skipped_steps=(
-            None if _scales_loss(recipe) else recipe.max_skipped_steps
-        ),
+        max_skipped_steps=recipe.max_skipped_steps,
     )
     return dataclasses.asdict(checkpoint.state)
 
@@ -127,10 +124,6 @@ def copy_backbone(
     if recipe.freeze:
         freeze_memory(copy, recipe.freeze)
     return copy
-
-
-def _scales_loss(recipe: FinetuningRecipe) -> bool:
-    return recipe.precision == "mixed_float16"
 
 
 class EvaluateDevSets(keras.callbacks.Callback):

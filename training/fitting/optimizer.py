@@ -6,7 +6,6 @@ from typing import Literal
 import keras
 
 from keras_pkm.optimizers import LinearWarmup
-from keras_pkm.optimizers import LossScaleOptimizer
 from keras_pkm.optimizers import PKMAdam
 
 
@@ -19,7 +18,6 @@ def make_optimizer(
     warmup_ratio: float,
     weight_decay: float | None,
     clip_norm: float | None,
-    scales_loss: bool,
     reduction: Literal["sparse", "dense"] = "sparse",
     **options: Any,
 ) -> keras.optimizers.Optimizer:
@@ -28,7 +26,7 @@ def make_optimizer(
     def schedule(peak: float) -> LinearWarmup:
         return LinearWarmup(peak, int(warmup_ratio * steps), steps)
 
-    optimizer = PKMAdam(
+    return PKMAdam(
         learning_rate=schedule(learning_rate),
         memory_learning_rate=(
             schedule(memory_learning_rate)
@@ -40,4 +38,3 @@ def make_optimizer(
         reduction=reduction,
         **options,
     )
-    return LossScaleOptimizer(optimizer) if scales_loss else optimizer

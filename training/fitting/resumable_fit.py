@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from keras_pkm.callbacks import SkippedSteps
 from keras_pkm.callbacks import TrainingCheckpoint
+from keras_pkm.optimizers import LossScaleOptimizer
 from training.commands.signals import Interrupted
 from training.commands.signals import Signals
 from training.runs.user_error import RunError
@@ -102,7 +103,7 @@ def resumable_fit(
     checkpoint: TrainingCheckpoint,
     signals: Signals,
     callbacks: Sequence[keras.callbacks.Callback],
-    max_skipped_steps: int | None,
+    max_skipped_steps: int,
     prints: bool = True,
 ) -> None:
     """Trains a compiled model to the end.
@@ -112,8 +113,11 @@ def resumable_fit(
     callbacks, which may change the checkpoint's `state`; then the checkpoint,
     which saves it. Signals are handled last, after everything has been saved.
     """
+    # Loss scaling skips steps as a matter of course.
+    scales_loss = isinstance(model.optimizer, LossScaleOptimizer)
+    limit = None if scales_loss else max_skipped_steps
     in_order = [
-        SkippedStepsOfRun(checkpoint, max_skipped_steps),
+        SkippedStepsOfRun(checkpoint, limit),
         *callbacks,
         checkpoint,
         StopOnSignal(checkpoint, signals),

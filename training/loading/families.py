@@ -84,16 +84,6 @@ class EncoderFamily(LanguageModelFamily):
     inherited: ClassVar = ("max_sequence_length", *ARCHITECTURE)
 
     @property
-    def masked_lm(self) -> type:
-        """The class of plain masked language models."""
-        return self.of_keras_hub("MaskedLM")
-
-    @property
-    def classifier(self) -> type:
-        """The class of plain text classifiers."""
-        return self.of_keras_hub("TextClassifier")
-
-    @property
     def answerer(self) -> type[Any]:
         """The class of plain question answerers, which KerasHub lacks."""
         return getattr(models, f"{self.prefix}QuestionAnswerer")
@@ -150,7 +140,7 @@ class EncoderFamily(LanguageModelFamily):
             share_table,
             **computed,
         )
-        return task_class(self.masked_lm)(backbone)
+        return task_class(self.of_keras_hub("MaskedLM"))(backbone)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -162,11 +152,6 @@ class DecoderFamily(LanguageModelFamily):
         *("max_sequence_length", "layer_norm_epsilon"),
         *("rotary_percentage", "rotary_max_wavelength"),
     )
-
-    @property
-    def causal_lm(self) -> type:
-        """The class of the plain task."""
-        return self.of_keras_hub("CausalLM")
 
     def make_objective(
         self,
@@ -196,7 +181,7 @@ class DecoderFamily(LanguageModelFamily):
     ) -> keras_hub.models.CausalLM:
         """Builds a language model with initial weights."""
         return models.add_memory(
-            self.causal_lm(self.plain(**sizes)),
+            self.of_keras_hub("CausalLM")(self.plain(**sizes)),
             memory_layers,
             memory,
             "ffn" if memory_block == "ffn" else "serial",

@@ -5,6 +5,7 @@ import dataclasses
 import pathlib
 import re
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import keras_hub
 
@@ -33,8 +34,6 @@ from training.runs.user_error import UserError
 class PretrainedModel:
     """A backbone with its tokenizer."""
 
-    # The name that the user gave.
-    name: str
     # The classes of its family.
     family: EncoderFamily
     # A backbone of `keras_pkm.models`, with memory or without.
@@ -71,20 +70,36 @@ def load_pretrained(name: str, added_memory: dict | None) -> PretrainedModel:
             family = family_of(backbone, ENCODERS)
         tokenizer = load_tokenizer(preset)
     backbone = _with_memory(name, backbone, added_memory)
-    return PretrainedModel(
-        name, family, backbone, tokenizer, bool(added_memory)
-    )
+    return PretrainedModel(family, backbone, tokenizer, bool(added_memory))
 
 
-def load_masked_lm(
+class LanguageModel(NamedTuple):
+    """A language model, plain or with memory, and its tokenizer."""
+
+    task: keras_hub.models.Task
+    family: EncoderFamily | DecoderFamily
+    tokenizer: keras_hub.tokenizers.Tokenizer
+
+    @property
+    def backbone(self) -> keras_hub.models.Backbone:
+        """The task's backbone."""
+        return self.task.backbone
+
+
+def load_language_model(
     name: str,
     flag: str = "--model",
     kept: tuple[str, ...] = MODELS,
     fresh_head: bool = False,
-) -> tuple[
-    keras_hub.models.MaskedLM, EncoderFamily, keras_hub.tokenizers.Tokenizer
-]:
-    """Loads a masked-LM task, to measure it or to train it further."""
+) -> LanguageModel:
+    """Loads a causal or a masked language model."""
+    preset = find_preset(name, flag, kept)
+    if is_causal_preset(preset):
+        check_unchanged(pathlib.Path(preset), flag)
+        with saying_why(name, flag, "a run directory or a preset"):
+            causal = keras_hub.models.CausalLM.from_preset(preset)
+            decoder = family_of(causal.backbone, DECODERS)
+            return LanguageModel(causal, decoder, load_tokenizer(preset))
     preset, config = _open(name, flag, kept)
     kinds = "a run directory, a masked-LM preset or a directory of transformers"
     with saying_why(name, flag, kinds):
@@ -101,28 +116,7 @@ def load_masked_lm(
         else:
             task = keras_hub.models.MaskedLM.from_preset(preset)
             family = family_of(task.backbone, ENCODERS)
-        return task, family, load_tokenizer(preset)
-
-
-def load_language_model(
-    name: str,
-    flag: str = "--model",
-    kept: tuple[str, ...] = MODELS,
-    fresh_head: bool = False,
-) -> tuple[
-    keras_hub.models.Task,
-    EncoderFamily | DecoderFamily,
-    keras_hub.tokenizers.Tokenizer,
-]:
-    """Loads a causal or a masked language model."""
-    preset = find_preset(name, flag, kept)
-    if not is_causal_preset(preset):
-        return load_masked_lm(name, flag, kept, fresh_head)
-    check_unchanged(pathlib.Path(preset), flag)
-    with saying_why(name, flag, "a run directory or a preset"):
-        task = keras_hub.models.CausalLM.from_preset(preset)
-        family = family_of(task.backbone, DECODERS)
-        return task, family, load_tokenizer(preset)
+        return LanguageModel(task, family, load_tokenizer(preset))
 
 
 @contextlib.contextmanager

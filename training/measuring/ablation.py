@@ -18,9 +18,15 @@ ABLATIONS: tuple[Ablation, ...] = ("zero", "shuffle")
 
 @contextlib.contextmanager
 def ablated_memory(
-    model: keras.Model, how: Ablation, seed: int = 0
+    model: keras.Model, how: Ablation | None, seed: int = 0
 ) -> Iterator[None]:
-    """Removes the contents of a model's memories within this context."""
+    """Removes the contents of a model's memories within this context.
+
+    With `None` the model stays as it is.
+    """
+    if how is None:
+        yield
+        return
     order = np.random.default_rng(seed)
     change = np.zeros_like if how == "zero" else order.permutation
     with _changed_values(model, change):

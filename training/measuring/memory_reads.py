@@ -1,6 +1,7 @@
 """Collects what a model reads in its memories on a text."""
 
 import dataclasses
+from collections import defaultdict
 from collections.abc import Iterable
 
 import keras
@@ -60,17 +61,15 @@ def collect_reads(
     accesses: Iterable[MemoryAccess], kept_tokens: int
 ) -> TextReads:
     """Counts the reads of memory accesses."""
-    tokens = kept = 0
+    tokens, kept, last_point = 0, 0, -1
     next_point: float = _FIRST_POINT
     usage = None
-    coverage: dict[int, list[dict[str, float]]] = {}
+    coverage: dict[int, list[dict[str, float]]] = defaultdict(list)
     texts: list[tuple] = []
-    top1: dict[int, list[np.ndarray]] = {}
+    top1: dict[int, list[np.ndarray]] = defaultdict(list)
     for access in accesses:
         if usage is None:
             usage = UsageCounter(access.num_slots)
-            coverage = {number: [] for number in usage.num_slots}
-            top1 = {number: [] for number in usage.num_slots}
         keep = access.token_ids is not None and kept < kept_tokens
         usage.update(access.memories, access.is_token)
         for number, (slots, weights) in access.memories.items():
@@ -83,14 +82,11 @@ def collect_reads(
             texts.append((access.token_ids, access.is_token))
             kept += count
         if tokens >= next_point:
-            next_point = tokens * _GROWTH
+            next_point, last_point = tokens * _GROWTH, tokens
             _add_point(coverage, tokens, usage)
     if usage is None:
         return TextReads(0, {}, None, None)
-    if coverage and not all(
-        points and points[-1]["tokens"] == tokens
-        for points in coverage.values()
-    ):
+    if last_point < tokens:
         _add_point(coverage, tokens, usage)
     token_ids, is_token = (
         (np.concatenate(part) for part in zip(*texts))

@@ -2,13 +2,13 @@
 
 import dataclasses
 import math
-from collections.abc import Callable
 from collections.abc import Iterable
 from typing import Any
 
 import keras
 import numpy as np
 import tensorflow as tf
+from tqdm import tqdm
 
 from keras_pkm.ops.implementation import fastest_by_default
 from keras_pkm.probing.usage_counter import UsageCounter
@@ -132,13 +132,15 @@ class LanguageModelEvaluator:
         return tf.stack([tf.reduce_sum(part, -1) for part in parts], axis=-1)
 
     def evaluate(
-        self, batches: Iterable, progress: Callable = lambda batches: batches
+        self, batches: Iterable, label: str | None = None
     ) -> Evaluation:
-        """Runs the task over batches, once."""
+        """Runs the task over batches, once; a label shows its progress."""
         self._usage.reset()
         if self._strategy.num_replicas_in_sync > 1:
             batches = self._strategy.experimental_distribute_dataset(batches)
-        sums = [self._step_everywhere(*batch) for batch in progress(batches)]
+        if label is not None:
+            batches = tqdm(batches, label, leave=False, disable=None)
+        sums = [self._step_everywhere(*batch) for batch in batches]
         nll, tokens, wrong = np.concatenate(sums).T
         return Evaluation(
             nll[tokens > 0],

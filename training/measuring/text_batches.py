@@ -12,7 +12,6 @@ import numpy as np
 from training.batches.objectives import Objective
 from training.commands.fields import out_of_range
 from training.corpora.corpus import Corpus
-from training.corpora.packed_text import tokenize_and_pack
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,13 +40,5 @@ def pack_text(
 ) -> Iterator[PackedText]:
     """Packs a text into a temporary file, which exists within this context."""
     with tempfile.TemporaryDirectory() as folder:
-        rows = tokenize_and_pack(
-            corpus,
-            objective.tokenizer,
-            objective.sequence_length,
-            pathlib.Path(folder) / "packed",
-            progress_label=corpus.name,
-            limit=limit,
-            layout=objective.layout,
-        )
-        yield PackedText(rows, objective)
+        path = pathlib.Path(folder) / "packed"
+        yield PackedText(objective.pack(corpus, path, limit), objective)

@@ -21,7 +21,6 @@ from training.corpora.corpus import SharedDocuments
 from training.corpora.corpus import open_corpus
 from training.corpora.corpus import split_documents
 from training.corpora.packed_text import open_packed
-from training.corpora.packed_text import tokenize_and_pack
 from training.loading.families import DecoderFamily
 from training.loading.families import EncoderFamily
 from training.loading.families import family_named
@@ -58,7 +57,6 @@ def plan_data(
 def open_corpora(recipe: PretrainingRecipe) -> tuple[Corpus, Corpus]:
     """Returns the training and the held-out corpus, both checked."""
     corpus = open_corpus(recipe.text, recipe.data_dir)
-    corpus.check()
     if recipe.validation is None:
         corpora = split_documents(corpus, recipe.held_out)
         for part in corpora:
@@ -70,7 +68,6 @@ def open_corpora(recipe: PretrainingRecipe) -> tuple[Corpus, Corpus]:
                 )
         return corpora
     validation = open_corpus(recipe.validation, recipe.data_dir)
-    validation.check()
     shared = set(corpus.sources) & set(validation.sources)
     if shared:
         raise UserError(
@@ -98,18 +95,8 @@ def prepare_data(
     if recipe.validation is not None:
         shared = SharedDocuments(held_out)
         train = shared.watched(train)
-    for corpus, path in (
-        (train, run.packed_train),
-        (held_out, run.packed_held_out),
-    ):
-        tokenize_and_pack(
-            corpus,
-            tokenizer,
-            recipe.sequence_length,
-            path,
-            progress_label=corpus.name,
-            layout=objective.layout,
-        )
+    objective.pack(train, run.packed_train)
+    objective.pack(held_out, run.packed_held_out)
     if shared is not None and shared.share > _SHARE_TO_TELL:
         print(
             f"Warning: documents with {shared.share:.1%} of the text of "

@@ -3,13 +3,11 @@
 import dataclasses
 
 import keras
-import keras_hub
 
 from keras_pkm.layers import ProductKeyMemory
 from keras_pkm.layers.memories import memories
 from training.commands.fields import out_of_range
-from training.loading.families import DecoderFamily
-from training.loading.families import EncoderFamily
+from training.loading.pretrained_model import LanguageModel
 from training.loading.pretrained_model import load_language_model
 from training.pretraining.recipe import PretrainingRecipe
 from training.runs.user_error import UserError
@@ -17,33 +15,17 @@ from training.runs.user_error import UserError
 _SIZES = ("num_layers", "num_heads", "hidden_dim", "intermediate_dim")
 
 
-@dataclasses.dataclass(frozen=True)
-class InitialModel:
-    """A language model, plain or with memory, and its tokenizer."""
-
-    task: keras_hub.models.Task
-    family: EncoderFamily | DecoderFamily
-    tokenizer: keras_hub.tokenizers.Tokenizer
-
-    @property
-    def backbone(self) -> keras_hub.models.Backbone:
-        """The task's backbone."""
-        return self.task.backbone
-
-
-def load_initial_model(path: str | None, seed: int) -> InitialModel | None:
+def load_initial_model(path: str | None, seed: int) -> LanguageModel | None:
     """Loads a run's last model, a preset, or a directory of transformers."""
     if path is None:
         return None
     # A head that it lacks is drawn.
     keras.utils.set_random_seed(seed)
-    return InitialModel(
-        *load_language_model(path, "--init-from", ("last",), fresh_head=True)
-    )
+    return load_language_model(path, "--init-from", ("last",), fresh_head=True)
 
 
 def recipe_of_initial_model(
-    recipe: PretrainingRecipe, initial: InitialModel | None
+    recipe: PretrainingRecipe, initial: LanguageModel | None
 ) -> PretrainingRecipe:
     """Returns the recipe with the sizes of the initial model.
 

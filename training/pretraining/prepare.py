@@ -9,9 +9,9 @@ import tensorflow as tf
 from training.commands.fields import out_of_range
 from training.commands.strategy import default_precision
 from training.loading.families import family_named
+from training.loading.pretrained_model import LanguageModel
 from training.pretraining.data import plan_data
 from training.pretraining.data import tokens_by_id
-from training.pretraining.initial_model import InitialModel
 from training.pretraining.initial_model import recipe_of_initial_model
 from training.pretraining.recipe import PretrainingRecipe
 from training.pretraining.recipe import check_flags
@@ -23,7 +23,7 @@ from training.runs.user_error import UserError
 def complete_recipe(
     recipe: PretrainingRecipe,
     strategy: tf.distribute.Strategy,
-    initial: InitialModel | None,
+    initial: LanguageModel | None,
 ) -> PretrainingRecipe:
     """Returns the recipe with fields that depend on model and machine set."""
     recipe = recipe_of_initial_model(recipe, initial)
@@ -49,7 +49,7 @@ def complete_recipe(
 
 
 def prepare_run(
-    recipe: PretrainingRecipe, run: RunDirectory, initial: InitialModel | None
+    recipe: PretrainingRecipe, run: RunDirectory, initial: LanguageModel | None
 ) -> None:
     """Checks everything that can be checked, then writes the training data."""
     if not run.is_run:
@@ -74,7 +74,7 @@ def prepare_run(
 
 
 def choose_tokenizer(
-    recipe: PretrainingRecipe, initial: InitialModel | None
+    recipe: PretrainingRecipe, initial: LanguageModel | None
 ) -> keras_hub.tokenizers.Tokenizer | None:
     """Returns the tokenizer to use, or None if one will be trained."""
     if recipe.vocabulary is None:

@@ -5,7 +5,6 @@ import dataclasses
 import keras
 import keras_hub
 import tensorflow as tf
-from tqdm import tqdm
 
 from keras_pkm.callbacks import MemoryUsageMonitor
 from keras_pkm.callbacks import TrainingCheckpoint
@@ -88,7 +87,6 @@ def compile_model(
             warmup_ratio=recipe.warmup_ratio,
             weight_decay=recipe.weight_decay,
             clip_norm=recipe.clip_norm,
-            scales_loss=_scales_loss(model),
             reduction=recipe.reduction,
         )
         freeze_pooler(model.backbone)
@@ -106,10 +104,7 @@ def evaluate_held_out(
     evaluator: LanguageModelEvaluator, data: PretrainingData
 ) -> Evaluation:
     """Measures a model on the held-out text, with a progress bar."""
-    evaluation = evaluator.evaluate(
-        data.held_out_batches(),
-        lambda batches: tqdm(batches, "Evaluation", leave=False, disable=None),
-    )
+    evaluation = evaluator.evaluate(data.held_out_batches(), "Evaluation")
     return dataclasses.replace(evaluation, num_bytes=data.held_out_bytes)
 
 
@@ -137,9 +132,11 @@ def train_stage(
     if model.backbone.memory_outputs:
         callbacks.append(_make_monitor(data, stage, logs, writes))
     callbacks.append(held_out)
+    is_plain = stage.label == "plain"
+    last, best = (run.plain, None) if is_plain else (run.last, run.best)
     if writes:
         callbacks += [
-            _make_preset_writer(checkpoint, data, stage, run),
+            SavePresets(checkpoint, data.preprocessor, last, best),
             EpochLog(logs.epochs),
             PerplexityLog(
                 logs.perplexity,
@@ -161,17 +158,11 @@ def train_stage(
         checkpoint=checkpoint,
         signals=signals,
         callbacks=callbacks,
-        max_skipped_steps=(
-            None if _scales_loss(model) else recipe.max_skipped_steps
-        ),
+        max_skipped_steps=recipe.max_skipped_steps,
         prints=writes,
     )
     # A run that was killed after its last evaluation has to repeat it.
     return held_out.evaluation or evaluate_held_out(evaluator, data)
-
-
-def _scales_loss(model: keras_hub.models.Task) -> bool:
-    return model.dtype_policy.name == "mixed_float16"
 
 
 def _make_monitor(
@@ -184,14 +175,3 @@ def _make_monitor(
         tensorboard_dir=logs.memory_tensorboard if writes else None,
         counts_dir=logs.slots if writes else None,
     )
-
-
-def _make_preset_writer(
-    checkpoint: TrainingCheckpoint,
-    data: PretrainingData,
-    stage: Stage,
-    run: RunDirectory,
-) -> SavePresets:
-    if stage.label == "plain":
-        return SavePresets(checkpoint, data.preprocessor, run.plain, None)
-    return SavePresets(checkpoint, data.preprocessor, run.last, run.best)

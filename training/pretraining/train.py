@@ -13,7 +13,6 @@ from keras_pkm.models import copy_matching_weights
 from training.commands.signals import Signals
 from training.commands.strategy import is_chief
 from training.measuring.memory_reads import count_background
-from training.measuring.perplexity import Evaluation
 from training.measuring.perplexity import LanguageModelEvaluator
 from training.pretraining.data import PretrainingData
 from training.pretraining.recipe import PretrainingRecipe
@@ -118,7 +117,10 @@ def train(
             model, data.training_batches(last.number, 0, last.steps)
         )
     if is_chief(strategy):
-        _write_losses(run, evaluation)
+        write_arrays(
+            run.held_out_losses,
+            {"nll": evaluation.nll, "tokens": evaluation.tokens},
+        )
         if importance is not None:
             importance.save(run.document_frequencies)
         run.write_results(results, table)
@@ -188,10 +190,3 @@ def _begin_stage(
     )
     checkpoint.set_model(model)
     checkpoint.save()
-
-
-def _write_losses(run: RunDirectory, evaluation: Evaluation) -> None:
-    write_arrays(
-        run.held_out_losses,
-        {"nll": evaluation.nll, "tokens": evaluation.tokens},
-    )

@@ -1,7 +1,6 @@
 """The directory of a run: the only place that knows its files' names."""
 
 import contextlib
-import dataclasses
 import pathlib
 import shutil
 from collections.abc import Iterable
@@ -36,22 +35,22 @@ _FREE_FIELDS = (
 MODELS = ("best", "last", "plain")
 
 
-@dataclasses.dataclass(frozen=True)
 class StageLogs:
     """Paths of the logs of a stage of pretraining."""
 
-    # CSV file of Keras' own figures, a row for each evaluation.
-    epochs: pathlib.Path
-    # CSV file of the training perplexity by step.
-    perplexity: pathlib.Path
-    # CSV file of the usage of each memory by step.
-    memory: pathlib.Path
-    # Directory of the reads of each slot, a file for each measurement.
-    slots: pathlib.Path
-    # Directory of TensorBoard summaries.
-    tensorboard: pathlib.Path
-    # Directory of TensorBoard summaries of the memories.
-    memory_tensorboard: pathlib.Path
+    def __init__(self, root: pathlib.Path, label: str):
+        # CSV file of Keras' own figures, a row for each evaluation.
+        self.epochs = root / f"{label}.csv"
+        # CSV file of the training perplexity by step.
+        self.perplexity = root / f"{label}-perplexity.csv"
+        # CSV file of the usage of each memory by step.
+        self.memory = root / f"{label}-memory.csv"
+        # Directory of the reads of each slot, a file for each measurement.
+        self.slots = root / f"{label}-slots"
+        # Directory of TensorBoard summaries.
+        self.tensorboard = root / label
+        # Directory of TensorBoard summaries of the memories.
+        self.memory_tensorboard = root / label / "memory"
 
 
 class SeedDirectory:
@@ -111,14 +110,7 @@ class RunDirectory:
 
     def stage_logs(self, label: str) -> StageLogs:
         """Returns the paths of a stage's logs."""
-        return StageLogs(
-            epochs=self.logs / f"{label}.csv",
-            perplexity=self.logs / f"{label}-perplexity.csv",
-            memory=self.logs / f"{label}-memory.csv",
-            slots=self.logs / f"{label}-slots",
-            tensorboard=self.logs / label,
-            memory_tensorboard=self.logs / label / "memory",
-        )
+        return StageLogs(self.logs, label)
 
     def seed(self, seed: int) -> SeedDirectory:
         """Returns the directory of a seed of a fine-tuning run."""

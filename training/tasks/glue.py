@@ -26,22 +26,20 @@ from training.tasks.bad_rows import BadRows
 class GlueTask:
     """A task and how GLUE stores it."""
 
-    # Its name in tables.
+    # Its name in tables, and the directory of its TSV files.
     title: str
-    # The directory of its TSV files.
-    directory: str
     # Its name in TensorFlow Datasets.
     tfds: str
     # The columns of texts, in the order in which a model reads them.
     columns: tuple[str, ...]
-    # The same in TensorFlow Datasets.
-    tfds_columns: tuple[str, ...]
-    # The column of the label.
-    label: str
-    # The values of the label, in the order of the class numbers.
-    labels: tuple[str, ...]
     # The names of the classes.
     classes: tuple[str, ...]
+    # The columns of texts in TensorFlow Datasets, if they have other names.
+    tfds_columns: tuple[str, ...] = ()
+    # The column of the label.
+    label: str = "label"
+    # The values of the label, in the order of the class numbers.
+    labels: tuple[str, ...] = ("0", "1")
     # The names of the dev sets, as suffixes of files and splits.
     dev: tuple[str, ...] = ("",)
     # `"accuracy"` or `"matthews_correlation"`.
@@ -56,57 +54,42 @@ class GlueTask:
 GLUE = {
     "sst2": GlueTask(
         title="SST-2",
-        directory="SST-2",
         tfds="glue/sst2",
         columns=("sentence",),
-        tfds_columns=("sentence",),
-        label="label",
-        labels=("0", "1"),
         classes=("negative", "positive"),
     ),
     "cola": GlueTask(
         title="CoLA",
-        directory="CoLA",
         tfds="glue/cola",
         columns=("sentence",),
-        tfds_columns=("sentence",),
-        label="label",
-        labels=("0", "1"),
         classes=("unacceptable", "acceptable"),
         metric="matthews_correlation",
         header=("source", "label", "original judgement", "sentence"),
     ),
     "mnli": GlueTask(
         title="MNLI",
-        directory="MNLI",
         tfds="glue/mnli",
         columns=("sentence1", "sentence2"),
+        classes=("entailment", "neutral", "contradiction"),
         tfds_columns=("premise", "hypothesis"),
         label="gold_label",
         labels=("entailment", "neutral", "contradiction"),
-        classes=("entailment", "neutral", "contradiction"),
         dev=("_matched", "_mismatched"),
     ),
     "qqp": GlueTask(
         title="QQP",
-        directory="QQP",
         tfds="glue/qqp",
         columns=("question1", "question2"),
-        tfds_columns=("question1", "question2"),
-        label="is_duplicate",
-        labels=("0", "1"),
         classes=("not_duplicate", "duplicate"),
+        label="is_duplicate",
         has_own_quotes=True,
     ),
     "qnli": GlueTask(
         title="QNLI",
-        directory="QNLI",
         tfds="glue/qnli",
         columns=("question", "sentence"),
-        tfds_columns=("question", "sentence"),
-        label="label",
-        labels=("entailment", "not_entailment"),
         classes=("entailment", "not_entailment"),
+        labels=("entailment", "not_entailment"),
     ),
 }
 
@@ -147,8 +130,8 @@ def load_glue(
     if source == "tfds":
         return _load_tfds(task, data_dir, bad_rows)
     root = pathlib.Path(source)
-    if (root / task.directory).is_dir():
-        root = root / task.directory
+    if (root / task.title).is_dir():
+        root = root / task.title
     splits = ["train", *(f"dev{suffix}" for suffix in task.dev)]
     return {
         split: read_tsv(root / f"{split}.tsv", task, bad_rows)
@@ -296,7 +279,7 @@ def _load_tfds(
                     f"received {row['label']}",
                 )
                 continue
-            for column, name in zip(texts, task.tfds_columns):
+            for column, name in zip(texts, task.tfds_columns or task.columns):
                 column.append(row[name].decode("utf-8"))
             labels.append(row["label"])
         name = "train" if suffix is None else f"dev{suffix}"

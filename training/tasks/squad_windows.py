@@ -51,13 +51,8 @@ class Windows:
     @classmethod
     def concatenate(cls, parts: list["Windows"]) -> "Windows":
         """Returns the windows of all parts, concatenated."""
-        names = [field.name for field in dataclasses.fields(cls)]
-        return cls(
-            *(
-                np.concatenate([getattr(p, name) for p in parts])
-                for name in names
-            )
-        )
+        arrays = zip(*(vars(part).values() for part in parts))
+        return cls(*map(np.concatenate, arrays))
 
 
 def make_windows(

@@ -4,14 +4,10 @@ import contextlib
 import logging
 from collections.abc import Iterator
 
-import keras
-import keras_hub
-
 from keras_pkm.teaching.slot_importance import SlotImportance
 from training.corpora.corpus import open_corpus
 from training.corpora.packed_text import open_packed
-from training.loading.families import DecoderFamily
-from training.loading.families import EncoderFamily
+from training.loading.pretrained_model import LanguageModel
 from training.measuring.memory_reads import count_background
 from training.measuring.text_batches import PackedText
 from training.measuring.text_batches import pack_text
@@ -25,9 +21,9 @@ _SEED = 20_000
 _MASK_RATE = 0.15
 
 
-def check_background(model: str, background: str | None) -> None:
+def check_background(name: str, background: str | None) -> None:
     """Checks that there is training text for the importance of slots."""
-    run = RunDirectory(model)
+    run = RunDirectory(name)
     has_data = run.is_pretraining_run and run.has_data
     if background is None and not (
         run.document_frequencies.exists() or has_data
@@ -40,10 +36,8 @@ def check_background(model: str, background: str | None) -> None:
 
 
 def find_importance(
-    model: str,
-    task: keras.Model,
-    family: EncoderFamily | DecoderFamily,
-    tokenizer: keras_hub.tokenizers.Tokenizer,
+    name: str,
+    model: LanguageModel,
     *,
     background: str | None,
     data_dir: str | None,
@@ -54,19 +48,19 @@ def find_importance(
     It is counted on the text of `--background`, if there is one. Otherwise it
     is read from the run, or counted on the run's packed text.
     """
-    check_background(model, background)
-    run = RunDirectory(model)
+    check_background(name, background)
+    run = RunDirectory(name)
     if background is None and run.document_frequencies.exists():
         check_unchanged(run.document_frequencies, "--model")
         try:
             return SlotImportance.load(run.document_frequencies)
         except ValueError as error:
             raise UserError(f"--model must be a whole run: {error}") from error
-    with _open_text(run, task, family, tokenizer, background, data_dir) as text:
+    with _open_text(run, model, background, data_dir) as text:
         batches = text.objective.training_batches(
             text.rows, batch_size=batch_size, seed=_SEED
         )
-        return count_background(task, batches)
+        return count_background(model.task, batches)
 
 
 def choose_method(importance: SlotImportance, slots: int) -> Method:
@@ -90,12 +84,11 @@ def choose_method(importance: SlotImportance, slots: int) -> Method:
 @contextlib.contextmanager
 def _open_text(
     run: RunDirectory,
-    task: keras.Model,
-    family: EncoderFamily | DecoderFamily,
-    tokenizer: keras_hub.tokenizers.Tokenizer,
+    model: LanguageModel,
     background: str | None,
     data_dir: str | None,
 ) -> Iterator[PackedText]:
+    _, family, tokenizer = model
     if background is None:
         check_unchanged(run.data, "--model")
         length = run.read_recipe()["sequence_length"]
@@ -105,8 +98,7 @@ def _open_text(
         yield PackedText(rows, objective)
         return
     corpus = open_corpus(background, data_dir)
-    corpus.check()
-    length = min(128, task.backbone.max_sequence_length)
+    length = min(128, model.backbone.max_sequence_length)
     objective = family.make_objective(tokenizer, length, _MASK_RATE)
     with pack_text(corpus, objective, limit=None) as text:
         yield text

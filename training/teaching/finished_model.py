@@ -107,7 +107,6 @@ def teach_finished(
     background = None
     if recipe.background is not None:
         corpus = open_corpus(recipe.background, recipe.data_dir)
-        corpus.check()
         some = itertools.islice(corpus, 1000)
         background = " ".join(some)[:_BACKGROUND_CHARACTERS]
     task = load_finished(recipe.model)

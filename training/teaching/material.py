@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from typing import Any
 from typing import Protocol
 
-import keras_hub
 import numpy as np
 import tensorflow as tf
 
@@ -23,7 +22,7 @@ from training.facts.fact_file import read_fact_file
 from training.facts.fact_range import FactRange
 from training.facts.text_facts import TextFacts
 from training.loading.families import DecoderFamily
-from training.loading.families import EncoderFamily
+from training.loading.pretrained_model import LanguageModel
 from training.measuring.perplexity import Evaluation
 from training.measuring.perplexity import LanguageModelEvaluator
 from training.measuring.text_batches import PackedText
@@ -198,12 +197,11 @@ FACTS = ".tsv"
 
 @contextlib.contextmanager
 def open_material(
-    recipe: TeachingRecipe,
-    family: EncoderFamily | DecoderFamily,
-    tokenizer: keras_hub.tokenizers.Tokenizer,
-    longest: int,
+    recipe: TeachingRecipe, model: LanguageModel
 ) -> Iterator[tuple[Material, Material | None]]:
     """Yields the material to teach, and the material to keep, if any."""
+    _, family, tokenizer = model
+    longest = model.backbone.max_sequence_length
     if isinstance(family, DecoderFamily):
         check_unused(recipe, ("mask_rate",), NO_MASKS)
     with contextlib.ExitStack() as stack:
@@ -219,7 +217,6 @@ def open_material(
 
         def open_text(name: str) -> TextMaterial:
             corpus = open_corpus(name, recipe.data_dir)
-            corpus.check()
             length = input_length(recipe, longest)
             objective = family.make_objective(
                 tokenizer, length, recipe.mask_rate

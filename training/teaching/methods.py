@@ -18,7 +18,6 @@ from keras_pkm.teaching.slot_importance import SlotImportance
 from keras_pkm.teaching.teaching_step import make_teaching_step
 from keras_pkm.teaching.teaching_step import take_steps
 from keras_pkm.trainers.freezing import freeze_pooler
-from training.batches.model_inputs import keep_inputs
 from training.runs.user_error import UserError
 
 Method = Literal["values", "slots", "all", "head", "ffn", "lora", "replay"]
@@ -97,14 +96,7 @@ def make_teacher(
     if towards_old:
         share = min(1.0, learning_rate * towards_old)
         step = _towards_old(step, variables, share)
-    if method != "replay":
-        return _WeightTeacher(task, step, None)
-    if replayed is None:
-        raise UserError(
-            "--method replay needs what is replayed: pass --keep, or another "
-            "--method"
-        )
-    return _WeightTeacher(task, step, keep_inputs(task.input, replayed))
+    return _WeightTeacher(task, step, replayed if method == "replay" else None)
 
 
 def check_memory(task: keras.Model, method: Method) -> None:

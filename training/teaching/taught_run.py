@@ -13,8 +13,7 @@ from keras_pkm.teaching.memory_teacher import MemoryTeacher
 from keras_pkm.teaching.slot_importance import SlotImportance
 from keras_pkm.teaching.teaching_step import NothingLearnedError
 from training.commands.fields import check_unused
-from training.loading.families import DecoderFamily
-from training.loading.families import EncoderFamily
+from training.loading.pretrained_model import LanguageModel
 from training.loading.pretrained_model import load_language_model
 from training.runs.outputs import writing_results
 from training.runs.run_directory import RunDirectory
@@ -70,32 +69,24 @@ def make_taught_run(recipe: TeachingRecipe) -> str:
     )
     if finished and recipe.method is None:
         return _write(recipe, _change(recipe, None))
-    task, family, tokenizer = load_language_model(recipe.model)
+    model = load_language_model(recipe.model)
     if not is_change:
-        taught = _teach(recipe, task, family, tokenizer)
+        taught = _teach(recipe, model)
     else:
-        taught = _change(recipe, task)
+        taught = _change(recipe, model.task)
     return _write(recipe, taught)
 
 
-def _teach(
-    recipe: TeachingRecipe,
-    task: keras_hub.models.Task,
-    family: EncoderFamily | DecoderFamily,
-    tokenizer: keras_hub.tokenizers.Tokenizer,
-) -> TaughtModel:
-    method = recipe.method or "slots"
+def _teach(recipe: TeachingRecipe, model: LanguageModel) -> TaughtModel:
+    task, method = model.task, recipe.method or "slots"
     check_memory(task, method)
     _check_flags(recipe, method)
-    longest = task.backbone.max_sequence_length
-    with open_material(recipe, family, tokenizer, longest) as (new, old):
+    with open_material(recipe, model) as (new, old):
         importance = None
         if method == "slots":
             importance = find_importance(
                 recipe.model,
-                task,
-                family,
-                tokenizer,
+                model,
                 background=recipe.background,
                 data_dir=recipe.data_dir,
                 batch_size=recipe.batch_size,

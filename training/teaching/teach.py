@@ -5,7 +5,6 @@ from collections.abc import Callable
 import keras
 from tqdm import tqdm
 
-from training.batches.model_inputs import keep_inputs
 from training.measuring.perplexity import LanguageModelEvaluator
 from training.teaching.material import Group
 from training.teaching.material import Material
@@ -39,8 +38,7 @@ def teach(
     ) as progress:
         for group, at_most in zip(groups, most, strict=True):
             until = _until_learned(group, evaluator, progress)
-            batches = keep_inputs(task.input, group.batches)
-            taken.append(teacher.teach(batches, at_most, until))
+            taken.append(teacher.teach(group.batches, at_most, until))
             then.append(group.share_learned(evaluator))
             # Steps that were not needed count as done.
             progress.update(sum(most[: len(taken)]) - progress.n)

@@ -15,7 +15,8 @@ import sys
 
 def run(script):
     # What an earlier script has done about errors.
-    sys.modules.pop("training.commands.missing_extra", None)
+    for name in ("missing_extra", "quiet"):
+        sys.modules.pop(f"training.commands.{name}", None)
     sys.excepthook = sys.__excepthook__
     sys.argv = [script, "--help"]
     runpy.run_path(script, run_name="__main__")

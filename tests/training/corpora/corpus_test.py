@@ -11,23 +11,20 @@ NUMBERS = Corpus("numbers", lambda: map(str, range(4000)))
 def test_text_files(write):
     path = write("one\n\ntwo\n")
     corpus = open_corpus(path)
-    corpus.check()
     assert corpus.name == path
     assert list(corpus) == list(corpus) == ["one", "two"]
 
 
 def test_real_text(shared_data):
     corpus = open_corpus(str(shared_data / "wikitext-2" / "wiki.valid.tokens"))
-    corpus.check()
     # The published number of tokens, less the 3,760 ends of lines.
     assert sum(len(text.split()) for text in corpus) == 217_646 - 3_760
 
 
 def test_a_name_that_is_nothing(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    corpus = open_corpus("python_docs")
     with pytest.raises(UserError, match="or pass 'python-docs'"):
-        corpus.check()
+        open_corpus("python_docs")
 
 
 def test_split_is_a_partition():
@@ -48,20 +45,7 @@ def test_split_depends_on_seed_and_text_alone():
     assert not set(train) & set(held_out)
 
 
-def test_split_keeps_the_check():
-    train, held_out = split_documents(open_corpus("none.txt"), 0.1)
-    for part in (train, held_out):
-        with pytest.raises(UserError, match="does not exist"):
-            part.check()
-
-
 def test_nothing_held_out():
     train, held_out = split_documents(NUMBERS, 0.0)
     assert list(train) == list(NUMBERS)
     assert not list(held_out)
-
-
-@pytest.mark.parametrize("held_out", [-0.1, 1.0, 5, float("nan")])
-def test_wrong_share(held_out):
-    with pytest.raises(UserError, match="at least 0 and below 1"):
-        split_documents(NUMBERS, held_out)

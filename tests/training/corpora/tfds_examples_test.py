@@ -45,6 +45,7 @@ def columns(rows):
 @pytest.mark.parametrize("name", ["cola", "mnli"])
 def test_glue(name, tmp_path):
     task = GLUE[name]
+    columns = task.tfds_columns or task.columns
     rng = np.random.default_rng(0)
     splits = {}
     for split in ("train", *(f"validation{s}" for s in task.dev)):
@@ -52,7 +53,7 @@ def test_glue(name, tmp_path):
             {
                 **{
                     column: f"{text.replace(chr(9), ' ')} {split} {column}"
-                    for column in task.tfds_columns
+                    for column in columns
                 },
                 "label": int(rng.integers(len(task.labels))),
                 "idx": number,
@@ -60,7 +61,7 @@ def test_glue(name, tmp_path):
             for number, text in enumerate(TEXTS)
         ]
     features = {
-        **{column: tfds.features.Text() for column in task.tfds_columns},
+        **{column: tfds.features.Text() for column in columns},
         "label": tfds.features.ClassLabel(names=list(task.classes)),
         "idx": tf.int32,
     }
@@ -71,11 +72,11 @@ def test_glue(name, tmp_path):
         lines = [] if task.header else ["\t".join(header)]
         for row in rows:
             cells = {
-                **dict(zip(task.columns, map(row.get, task.tfds_columns))),
+                **dict(zip(task.columns, map(row.get, columns))),
                 task.label: task.labels[row["label"]],
             }
             lines.append("\t".join(cells.get(column, "-") for column in header))
-        folder = tmp_path / "GLUE" / task.directory
+        folder = tmp_path / "GLUE" / task.title
         folder.mkdir(parents=True, exist_ok=True)
         file = folder / f"{split.replace('validation', 'dev')}.tsv"
         file.write_text("\n".join(lines) + "\n")

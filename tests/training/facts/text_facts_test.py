@@ -1,5 +1,6 @@
 import unicodedata
 
+import keras_hub
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -44,6 +45,20 @@ def test_inputs_and_labels():
     assert weights.numpy().tolist() == [[1, 1], [1, 0]]
     assert facts.sequence_length == 6 and facts.num_facts == 2
     assert facts.bits is None
+
+
+@pytest.mark.parametrize("family", ["Bert", "DistilBert"])
+def test_a_model_takes_all_features(family):
+    tokenizer = getattr(keras_hub.models, f"{family}Tokenizer")(
+        VOCABULARY, lowercase=True
+    )
+    backbone = getattr(keras_hub.models, f"{family}Backbone")(
+        len(VOCABULARY), 1, 2, 8, 16, max_sequence_length=8
+    )
+    task = getattr(keras_hub.models, f"{family}MaskedLM")(backbone)
+    facts = TextFacts([Fact("Oslo", "of", "Norway", "line 1")], tokenizer)
+    features, *_ = facts.examples_of(tf.constant([0], "int64"))
+    assert set(features) == set(task.input)
 
 
 def test_other_spaces_separate_words():

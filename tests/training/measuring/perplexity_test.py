@@ -10,7 +10,6 @@ from tests.contracts import fresh_rng
 from tests.models.tiny import masked_batch
 from tests.models.tiny import tiny_masked_lm
 from training.batches.masking import Masking
-from training.batches.one_by_one import masked_places
 from training.batches.one_by_one import one_by_one
 from training.measuring.perplexity import Evaluation
 from training.measuring.perplexity import LanguageModelEvaluator
@@ -98,8 +97,8 @@ def test_standard_error_is_that_of_repeated_samples():
 
 def test_what_fills_the_last_batch_is_padding():
     packed = np.array([[2, 7, 8, 9, 3, 0]], "int32")
-    batches = list(one_by_one(packed, MASKING, batch_size=2))
-    (features, _, weights) = batches[-1]
+    batches, _ = one_by_one(packed, MASKING, batch_size=2)
+    (features, _, weights) = list(batches)[-1]
     assert weights.numpy().tolist() == [[1], [0]]
     assert features["padding_mask"].numpy().sum(1).tolist() == [5, 0]
 
@@ -116,9 +115,8 @@ def test_pseudo_perplexity_masks_each_token_once():
     packed[:, 0], packed[:, 6] = 2, 3
     packed[1, 4:] = 0
     task = tiny_masked_lm()
-    evaluation = LanguageModelEvaluator(task).evaluate(
-        one_by_one(packed, MASKING, batch_size=4)
-    )
+    batches, rows = one_by_one(packed, MASKING, batch_size=4)
+    evaluation = LanguageModelEvaluator(task).evaluate(batches)
     total, count = 0.0, 0
     for row in packed:
         for position in np.flatnonzero(~np.isin(row, (0, 2, 3))):
@@ -140,7 +138,6 @@ def test_pseudo_perplexity_masks_each_token_once():
         math.exp(total / count), rel=1e-5
     )
     # The tokens of a row are not independent.
-    rows, _ = masked_places(packed, MASKING)
     grouped = evaluation.grouped(rows)
     assert len(grouped.nll) == 3 and grouped.tokens.tolist() == [6, 3, 6]
     assert grouped.perplexity == pytest.approx(evaluation.perplexity)

@@ -17,8 +17,8 @@ from tests.training.finetuning.conftest import WORDS
 from training.finetuning.recipe import FinetuningRecipe
 from training.finetuning.seed import copy_backbone
 from training.loading.families import family_named
+from training.loading.pretrained_model import LanguageModel
 from training.loading.pretrained_model import load_pretrained
-from training.pretraining.initial_model import InitialModel
 from training.pretraining.initial_model import recipe_of_initial_model
 from training.pretraining.recipe import RECIPES
 from training.pretraining.stage import build_model
@@ -47,8 +47,8 @@ def test_settings_of_a_gpt_neox():
         layer_norm_epsilon=0.1,
     )
     family = family_named("gpt_neox")
-    start = family.causal_lm(plain)
-    initial = InitialModel(start, family, None)
+    start = family.of_keras_hub("CausalLM")(plain)
+    initial = LanguageModel(start, family, None)
     recipe = dataclasses.replace(RECIPE, init_from="x", memory_layers=(1,))
     recipe = recipe_of_initial_model(recipe, initial)
     tokenizer = types.SimpleNamespace(vocabulary_size=lambda: 50)
@@ -82,7 +82,7 @@ def test_a_memory_with_settings_that_no_flag_has(memory, others, message):
         "resm",
         **others,
     )
-    initial = InitialModel(task, family_named("bert"), None)
+    initial = LanguageModel(task, family_named("bert"), None)
     with pytest.raises(UserError, match=message):
         recipe_of_initial_model(RECIPE, initial)
 
@@ -92,7 +92,7 @@ def test_networks_beside_a_memory_that_is_there_are_not_drawn():
     task = keras_pkm.models.add_memory(
         keras_hub.models.BertMaskedLM(backbone), (1,), MEMORY, "resm"
     )
-    initial = InitialModel(task, family_named("bert"), None)
+    initial = LanguageModel(task, family_named("bert"), None)
     recipe = dataclasses.replace(RECIPE, fresh_feed_forward=True, init_from="x")
     with pytest.raises(UserError, match="has its memory already"):
         recipe_of_initial_model(recipe, initial)

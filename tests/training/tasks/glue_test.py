@@ -197,7 +197,7 @@ def test_glue_s_own_quotes_are_text(tmp_path):
 @pytest.mark.parametrize("name", list(GLUE))
 def test_real_rows_saved_by_a_spreadsheet_are_the_same(glue, tmp_path, name):
     task = GLUE[name]
-    source = glue / task.directory / f"dev{task.dev[0]}.tsv"
+    source = glue / task.title / f"dev{task.dev[0]}.tsv"
     expected = read_tsv(source, task, BadRows())
     rows = [
         line.split("\t")

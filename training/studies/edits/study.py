@@ -73,7 +73,7 @@ class EditsStudy(Study):
                 "--model must be a causal language model without a memory, "
                 f"received '{self.recipe.model}'"
             )
-        open_corpus(self.recipe.text).check()
+        open_corpus(self.recipe.text)
 
     def jobs(self) -> list[Job]:
         """Returns a job for each rate with the first seed, and each other seed.

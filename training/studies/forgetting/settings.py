@@ -94,8 +94,8 @@ def open_setting(recipe: ForgettingRecipe, seed: int) -> Iterator[Setting]:
     if name is None:
         yield _random_facts(recipe, seed)
         return
-    task, family, tokenizer = load_language_model(name)
-    check_memory(task, "values")
+    model = load_language_model(name)
+    check_memory(model.task, "values")
     flags = TeachingRecipe(
         model=name,
         out=recipe.out,
@@ -108,17 +108,14 @@ def open_setting(recipe: ForgettingRecipe, seed: int) -> Iterator[Setting]:
     measure_importance = functools.partial(
         find_importance,
         name,
-        task,
-        family,
-        tokenizer,
+        model,
         background=recipe.background,
         data_dir=None,
         batch_size=recipe.batch_size,
     )
-    longest = task.backbone.max_sequence_length
     new: Material
     old: Any  # there is some: the recipe has been checked
-    with open_material(flags, family, tokenizer, longest) as (new, old):
+    with open_material(flags, model) as (new, old):
         yield Setting(
             lambda: load_language_model(name)[0],
             new,

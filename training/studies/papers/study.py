@@ -36,12 +36,12 @@ class PaperStudy(Study):
         left = {job.name for job in self.jobs() if not job.is_done}
         if not recipe.pretraining(0, "a").has_data:
             for text in filter(None, (recipe.text, recipe.validation)):
-                open_corpus(text, recipe.data_dir).check()
+                open_corpus(text, recipe.data_dir)
         other = recipe.out_of_domain
         if other is not None and any(
             name.startswith("measuring-") for name in left
         ):
-            open_corpus(other, recipe.data_dir).check()
+            open_corpus(other, recipe.data_dir)
         for task in recipe.size.tasks:
             if not any(f"-{task}-" in name for name in left):
                 continue

@@ -159,7 +159,6 @@ def compile_model(
             warmup_ratio=recipe.warmup_ratio,
             weight_decay=None,
             clip_norm=recipe.clip_norm,
-            scales_loss=False,
             **CANDIDATES[key].optimizer,
         ),
         weighted_metrics=[],
