@@ -19,10 +19,10 @@ class CheckpointFiles:
 
     The checkpoint of step 10 is made of `step-10.index`, `step-10.data-...`
     and `step-10.checksums.json`, which is written last and deleted first. A
-    checkpoint of an earlier version has no file of checksums; it is checked
-    against those that TensorFlow keeps within its own files. A file
-    `checkpoint` lists the checkpoints for `tf.train.latest_checkpoint`; nothing
-    here depends on it.
+    checkpoint whose write was killed before, or of an earlier version, has no
+    file of checksums; it is checked against those that TensorFlow keeps within
+    its own files. A file `checkpoint` lists the checkpoints for
+    `tf.train.latest_checkpoint`; nothing here depends on it.
 
     Args:
         directory: Path of the directory, which need not exist yet.

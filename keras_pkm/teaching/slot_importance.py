@@ -83,8 +83,7 @@ class SlotImportance:
         """Counts which slots the batches of a background read.
 
         Args:
-            model: any Keras model with `keras_pkm.layers.ProductKeyMemory`
-                layers.
+            model: any Keras model with memories.
             batches: the background, as the data for
                 `keras_pkm.models.MemoryProbe.measure`: batches as for `fit`, or
                 arrays or texts that are cut into batches. Padding is not
