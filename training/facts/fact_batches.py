@@ -2,6 +2,7 @@
 
 from typing import Protocol
 
+import numpy as np
 import tensorflow as tf
 
 from training.batches.row_order import shuffled_rows
@@ -61,9 +62,14 @@ def training_batches(
 def some_facts(
     facts: Facts, batch_size: int, at_most: int | None = None
 ) -> tf.data.Dataset:
-    """Returns facts in order, each once. The last batch may be smaller."""
-    number = min(facts.num_facts, at_most or facts.num_facts)
-    places = tf.data.Dataset.range(number).batch(batch_size)
-    return step_batches(
-        places, lambda rows: facts.examples_of(rows * facts.num_facts // number)
-    )
+    """Returns facts in order, each once. The last batch may be smaller.
+
+    If there are more than `at_most`, they are drawn, always the same ones.
+    Every n-th one would be of the same relation, if n is a multiple of theirs.
+    """
+    chosen = np.arange(facts.num_facts)
+    if at_most is not None and at_most < len(chosen):
+        rng = np.random.default_rng(0)
+        chosen = np.sort(rng.choice(chosen, at_most, replace=False))
+    places = tf.data.Dataset.from_tensor_slices(chosen).batch(batch_size)
+    return step_batches(places, facts.examples_of)

@@ -148,6 +148,23 @@ def test_some_facts(drawn):
     assert weights.dtype == np.float32 and (weights == 1).all()
 
 
+def test_some_of_the_facts_are_of_all_relations():
+    """Every tenth one of 40,000 would be of as few as its divisors allow."""
+    facts = dataclasses.replace(FACTS, num_relations=5)
+    batches = [
+        list(some_facts(facts, 500, at_most=4000).as_numpy_iterator())
+        for _ in range(2)
+    ]
+    first, again = (
+        np.concatenate([x["token_ids"] for x, _, _ in some]) for some in batches
+    )
+    np.testing.assert_array_equal(first, again)
+    assert len(np.unique(first, axis=0)) == 4000
+    relations = np.bincount(first[:, -3] - first[:, -3].min())
+    # 800 each are expected; the standard deviation is 24.
+    assert len(relations) == 5 and abs(relations - 800).max() < 120
+
+
 def test_synonyms_are_as_many_as_words():
     with pytest.raises(UserError, match="--synonyms must be 1, or at least th"):
         dataclasses.replace(FACTS, synonyms=2)

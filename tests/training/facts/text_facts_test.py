@@ -1,13 +1,11 @@
 import unicodedata
 
 import keras_hub
-import numpy as np
 import pytest
 import tensorflow as tf
 
 from training.corpora.word_pieces import SPECIAL_TOKENS
 from training.corpora.word_pieces import make_tokenizer
-from training.facts.fact_batches import some_facts
 from training.facts.open_facts import unicode_names
 from training.facts.text_facts import Fact
 from training.facts.text_facts import TextFacts
@@ -90,10 +88,3 @@ def test_names_of_unicode():
     assert by_subject["1F600"] == unicodedata.name("\N{GRINNING FACE}")
     # Names that follow from the number are no facts.
     assert not {"4E00", "AC00"} & set(by_subject)
-
-
-def test_some_facts_are_spread_evenly():
-    facts = facts_of(*[(w, "", "red") for w in WORDS])
-    batches = some_facts(facts, 2, at_most=3).as_numpy_iterator()
-    read = np.concatenate([x["token_ids"][:, 1] for x, _, _ in batches])
-    assert read.tolist() == ids("oslo of rome")
