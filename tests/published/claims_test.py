@@ -120,6 +120,32 @@ def synonyms():
     assert round(times[0] / times[1], 1) == 1.5
 
 
+def bits():
+    """What a parameter holds, of more facts than fit."""
+    known = stored("recall-bits/report.json")["candidates"]
+    plain, resm = known["plain"], known["resm"]
+    assert [round(way["exposures"]) for way in (plain, resm)] == [100, 100]
+    held, of_plain = (
+        f"{way['bits'] / way['parameters']:.2f}" for way in (resm, plain)
+    )
+    yield (README,), f"[{held} and {of_plain} bits]"
+    yield (CAPACITY,), f"{held} bits against {of_plain}"
+    added = resm["bits"] - plain["bits"]
+    added /= resm["parameters"] - plain["parameters"]
+    yield (CAPACITY,), f"ResM has more hold {added:.2f} bits each"
+    every = 80_000 * 10
+    of_all = [f"{every / way['parameters']:.1f}" for way in (plain, resm)]
+    yield (
+        (CAPACITY,),
+        f"{of_all[0]} for each parameter of the plain model, and {of_all[1]}",
+    )
+    for seed in resm["seeds"]:
+        assert abs(seed["int8"]["recall"] - seed["recall"]) < 0.0005
+    for way in (plain, resm):
+        rates = [tried["rates"] for tried in way["grid"]]
+        assert way["rates"][0] == max(rate for rate, _ in rates)
+
+
 def other_ways():
     """What experts, n-grams and depth know of random facts."""
     report = stored("recall-controls/report.json")
@@ -442,6 +468,7 @@ CLAIMS = [
     for make in (
         facts,
         synonyms,
+        bits,
         other_ways,
         controls,
         text,
