@@ -39,7 +39,7 @@ def count_bytes(slots: int, width: int, reads: int) -> dict[str, int]:
         # The first moment, and a number for each row.
         "with one second moment a row": table + slots * _FLOAT,
         # Entries and slots of the rows that are read.
-        "gradient of a step": rows * (width + 1) * _FLOAT,
+        "gradient of a step, at most": rows * (width + 1) * _FLOAT,
         "dense gradient": table,
         "bfloat16": slots * width * 2,
         # With a scale for each row.

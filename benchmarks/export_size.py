@@ -64,7 +64,7 @@ def export(preset, out, dtype) -> dict:
         raise RuntimeError(f"the export ended with status {status}")
     return {
         "s": time.perf_counter() - start,
-        "peak GB": usage.ru_maxrss / 2**20,
+        "peak GB": usage.ru_maxrss * 1024 / 1e9,
         "disk MB": megabytes(out),
     }
 

@@ -52,7 +52,9 @@ def export(recipe: ExportRecipe) -> str:
     results = source.results if recipe.what == "classifier" else {}
     trained = source.recipe if recipe.what == "qa" else {}
     try:
-        with naming_flags(recipe, task="--model", path="--out"):
+        with naming_flags(
+            recipe, task="--model", tokenizer="--model", path="--out"
+        ):
             exported = keras_pkm.export.saved_model(
                 model,
                 recipe.out,

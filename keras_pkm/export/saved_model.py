@@ -279,9 +279,7 @@ def _preprocessing_of(
             f"received {truncate!r}: two texts that are too long together are "
             "served so"
         )
-    where = "`tokenizer`: an export needs"
-    if tokenizer is None:
-        where = "`task` must have"
+    where = "task" if tokenizer is None else "tokenizer"
     if tokenizer is None and isinstance(task, keras_hub.tokenizers.Tokenizer):
         tokenizer = task
     tokenizer = tokenizer or getattr(preprocessor, "tokenizer", None)
@@ -293,7 +291,8 @@ def _preprocessing_of(
             )
         if missing := why_not_in_graphs(tokenizer):
             raise ArgumentError(
-                f"{where} {missing}: pass `what` encoder, and tokenize outside"
+                f"`{where}` must have {missing}: pass `what` encoder, and "
+                "tokenize outside"
             )
     return tokenizer, getattr(preprocessor, "sequence_length", None)
 

@@ -1,6 +1,8 @@
 """Files of named arrays."""
 
 import pathlib
+import zipfile
+import zlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -27,7 +29,18 @@ def read_arrays(path: pathlib.Path) -> dict[str, np.ndarray]:
         with np.load(path) as file:
             return {name: file[name] for name in file.files}
     # The kind of error depends on where the file is damaged.
-    except Exception as error:
+    except (
+        AttributeError,
+        EOFError,
+        KeyError,
+        NotImplementedError,
+        OSError,
+        RuntimeError,
+        SyntaxError,
+        ValueError,
+        zipfile.BadZipFile,
+        zlib.error,
+    ) as error:
         raise ValueError(
             f"'{path}' must contain arrays, as numpy writes them, but cannot "
             f"be read ({error}): put back a copy of it, or remove it"

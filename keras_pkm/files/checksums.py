@@ -141,6 +141,11 @@ def _read(path: str | os.PathLike[str]) -> dict[str, Sum]:
             name: {"bytes": int(each["bytes"]), "sha256": str(each["sha256"])}
             for name, each in sums.items()
         }
-    # The kind of error depends on where the file is damaged.
-    except Exception as error:
+    except (
+        AttributeError,
+        KeyError,
+        RecursionError,
+        TypeError,
+        tf.errors.OpError,
+    ) as error:
         raise ValueError(str(error)) from error

@@ -179,10 +179,7 @@ class MemoryBlock(keras.layers.Layer):
             # With a cache, a mask may cover tokens that are not in the inputs;
             # an attention mask may have a row for each of them.
             if type(self.block).__name__ in _WITH_IMAGES:
-                num_images = ops.shape(y)[1] - ops.shape(mask)[1]
-                mask = ops.cast(mask, "int32")
-                pads = ((0, 0), (num_images, 0))
-                mask = ops.pad(mask, pads, constant_values=1)
+                mask = _with_images(y, mask)
             if may_be_mask_of(y, mask):
                 return mask
         return None
@@ -248,6 +245,16 @@ def padding_masks(
     given = inspect.signature(block.call).bind(*args, **kwargs).arguments
     found = (given.get(name) for name in _PADDING_MASKS)
     return [mask for mask in found if mask is not None]
+
+
+def _with_images(y: Tensor, mask: Tensor) -> Tensor:
+    """A mask of text, with true for the tokens of images before it."""
+    length, text_length = y.shape[1], mask.shape[1]
+    if None not in (length, text_length) and text_length >= length:
+        return mask
+    num_images = ops.shape(y)[1] - ops.shape(mask)[1]
+    mask = ops.cast(mask, "int32")
+    return ops.pad(mask, ((0, 0), (num_images, 0)), constant_values=1)
 
 
 def _parts(outputs: Any, block: keras.layers.Layer) -> tuple[Any, ...]:

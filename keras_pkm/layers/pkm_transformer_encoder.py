@@ -4,6 +4,7 @@ from typing import Any
 
 import keras
 import keras_hub
+from keras import ops
 
 from keras_pkm.layers.make_memory import MemoryTemplate
 from keras_pkm.layers.make_memory import make_memory
@@ -136,7 +137,15 @@ class PKMTransformerEncoder(keras_hub.layers.TransformerEncoder):
                 super().build(inputs_shape)
             else:
                 plain = keras_hub.layers.TransformerEncoder(
-                    **super().get_config()
+                    self.intermediate_dim,
+                    self.num_heads,
+                    dropout=self.dropout,
+                    activation=self.activation,
+                    layer_norm_epsilon=self.layer_norm_epsilon,
+                    kernel_initializer=self.kernel_initializer,
+                    bias_initializer=self.bias_initializer,
+                    normalize_first=self.normalize_first,
+                    dtype=self.dtype_policy,
                 )
                 # Not `plain.build`, whose name would stand in all paths.
                 type(plain).build(plain, inputs_shape)
@@ -171,8 +180,7 @@ class PKMTransformerEncoder(keras_hub.layers.TransformerEncoder):
             padding_mask = keras_mask(inputs) if mask is None else mask
         x, attention_scores = self._attend(
             inputs,
-            padding_mask,
-            attention_mask,
+            _merge_masks(padding_mask, attention_mask),
             training,
             return_attention_scores,
         )
@@ -207,8 +215,7 @@ class PKMTransformerEncoder(keras_hub.layers.TransformerEncoder):
     def _attend(
         self,
         inputs: Tensor,
-        padding_mask: Tensor | None,
-        attention_mask: Tensor | None,
+        mask: Tensor | None,
         training: bool | None,
         return_attention_scores: bool,
     ) -> tuple[Tensor, Tensor | None]:
@@ -218,8 +225,7 @@ class PKMTransformerEncoder(keras_hub.layers.TransformerEncoder):
         attended = self._self_attention_layer(
             query=x,
             value=x,
-            value_mask=padding_mask,
-            attention_mask=attention_mask,
+            attention_mask=mask,
             # Only if requested: fused attention does not keep the scores.
             return_attention_scores=return_attention_scores,
             training=training,
@@ -275,3 +281,20 @@ class PKMTransformerEncoder(keras_hub.layers.TransformerEncoder):
         config = super().get_config()
         memory = self.memory and memory_config(self.memory)
         return {**config, "block": self.block, "memory": memory}
+
+
+def _merge_masks(
+    padding_mask: Tensor | None, attention_mask: Tensor | None
+) -> Tensor | None:
+    """Returns the mask of positions that both masks allow.
+
+    Its shape is `(batch, 1 or length, length)`; `None` if both are `None`.
+    """
+    if padding_mask is not None:
+        padding_mask = ops.cast(ops.expand_dims(padding_mask, 1), "int32")
+    if attention_mask is None:
+        return padding_mask
+    attention_mask = ops.cast(attention_mask, "int32")
+    if padding_mask is None:
+        return attention_mask
+    return ops.minimum(padding_mask, attention_mask)

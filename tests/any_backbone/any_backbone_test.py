@@ -94,6 +94,20 @@ def test_padding_reads_nothing(family):
     np.testing.assert_allclose(weights, mask * heads, atol=1e-5)
 
 
+def test_masks_of_images_and_of_decoding():
+    model = keras_pkm.models.add_memory(make_plain("PaliGemma"), (1,), FILLED)
+    (block, _) = model.transformer_layers
+    x = np.ones((2, 3, 16), "float32")
+    for length, hidden in ((2, 1), (3, 0)):
+        mask = np.ones((2, length), "int32")
+        mask[:, 0] = 0
+        _, (_, weights) = block(x, mask, return_memory_access=True)
+        read = to_numpy(weights).sum((-1, -2))[0] > 0
+        assert np.flatnonzero(~read).tolist() == [hidden]
+    # It covers the tokens in the cache, which are not in the inputs.
+    assert block._padding_mask(x, (x, np.ones((2, 6))), {}) is None
+
+
 @pytest.mark.parametrize("family", families([*CAUSAL, "Gemma4", "GptOss"]))
 @pytest.mark.parametrize("memory", [FILLED, "n-grams"], ids=["keys", "n-grams"])
 def test_generation_with_a_cache_is_generation_without(family, memory):

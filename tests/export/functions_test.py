@@ -114,7 +114,7 @@ def test_mistakes_name_arguments(masked_lm, tokenizer, tmp_path):
         (
             masked_lm,
             {"tokenizer": roberta},
-            "`tokenizer`: .*WordPiece.*RobertaTokenizer: pas",
+            "`tokenizer` must have .*WordPiece.*RobertaTokenizer: pas",
         ),
         (tiny_classifier(3), {}, "preprocessor with a tokenizer, but has none"),
         (

@@ -66,6 +66,32 @@ def test_ffn_is_the_encoder_of_keras_hub(
             assert np.all(actual == expected)
 
 
+def test_ffn_hides_what_any_mask_hides(inputs, padding_mask):
+    """Keras' own mask counts beside an explicit one, as in keras-hub's."""
+    ours = PKMTransformerEncoder(24, 2)
+    theirs = keras_hub.layers.TransformerEncoder(24, 2)
+    ours.build(inputs.shape)
+    theirs.build(inputs.shape)
+    ours.set_weights(theirs.get_weights())
+
+    def masked():
+        # Keras takes the mask off the tensor that a layer is called with.
+        x = tf.constant(np.array(inputs))
+        x._keras_mask = tf.constant(np.tile(np.arange(7) != 2, (3, 1)))
+        return x
+
+    attention_mask = np.tri(7, dtype=bool)[None].repeat(3, 0)
+    found = []
+    for masks in (
+        {"padding_mask": padding_mask},
+        {"padding_mask": padding_mask, "attention_mask": attention_mask},
+    ):
+        found.append(ours(masked(), **masks))
+        np.testing.assert_array_equal(found[-1], theirs(masked(), **masks))
+    alone = ours(inputs, padding_mask=padding_mask)
+    assert not np.array_equal(found[0], alone)
+
+
 def test_ffn_attention_scores_are_those_of_keras_hub(inputs):
     ours = PKMTransformerEncoder(24, 2)
     theirs = keras_hub.layers.TransformerEncoder(24, 2)

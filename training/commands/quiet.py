@@ -1,6 +1,7 @@
 """Hides TensorFlow's own messages, unless `--verbose` is given.
 
-Scripts import it before all other modules. TensorFlow prints dozens of lines
+Scripts import it before all other modules. It also lets errors about missing
+packages name the extra to install. TensorFlow prints dozens of lines
 about devices, XLA and datasets. No setting hides the lines that it prints
 during its import.
 """

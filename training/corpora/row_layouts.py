@@ -28,6 +28,11 @@ def pack_sentences(
     lost; empty sentences and documents are dropped.
     """
     room = sequence_length - 2
+    if room < 1:
+        raise ValueError(
+            "`sequence_length` must be at least 3, for [CLS], a token and "
+            f"[SEP]. Received: sequence_length={sequence_length}"
+        )
     packed: list[int] = []
     for document in documents:
         separator = [end_id] if packed else []

@@ -11,6 +11,11 @@ _BLOCK, _BLOCKS = 64, 20
 _SAMPLES = 2000
 
 
+def block_starts(count: int) -> np.ndarray:
+    """Returns where the blocks of some sequences begin."""
+    return np.arange(0, count, min(_BLOCK, max(1, count // _BLOCKS)))
+
+
 @dataclasses.dataclass(frozen=True)
 class Difference:
     """The difference of two models' mean -ln p on the same masked tokens."""
@@ -44,8 +49,7 @@ def paired_difference(
         # One sequence says nothing about others.
         mean = float((other - nll).sum() / tokens.sum())
         return Difference(mean, -math.inf, math.inf)
-    block = min(_BLOCK, max(1, len(nll) // _BLOCKS))
-    starts = np.arange(0, len(nll), block)
+    starts = block_starts(len(nll))
     difference = np.add.reduceat(other - nll, starts)
     weight = np.add.reduceat(tokens, starts)
     blocks = np.random.default_rng(seed).integers(

@@ -12,6 +12,7 @@ from tqdm import tqdm
 
 from keras_pkm.ops.implementation import fastest_by_default
 from keras_pkm.probing.usage_counter import UsageCounter
+from training.measuring.paired_bootstrap import block_starts
 
 
 @dataclasses.dataclass(frozen=True)
@@ -78,14 +79,17 @@ class Evaluation:
     def standard_error(self) -> float:
         """The standard error of the perplexity.
 
-        It is that of a ratio of two sums over sequences. Sequences are assumed
-        to be independent; the tokens of a sequence are not.
+        It is that of a ratio of two sums over blocks of sequences, which are
+        assumed to be independent; neighbouring sequences are not.
         """
-        count = len(self.nll)
-        if count < 2:
+        if len(self.nll) < 2:
             return math.nan
-        mean = self.nll.sum() / self.tokens.sum()
-        residuals = self.nll - mean * self.tokens
+        starts = block_starts(len(self.nll))
+        nll, tokens = (
+            np.add.reduceat(each, starts) for each in (self.nll, self.tokens)
+        )
+        count = len(starts)
+        residuals = nll - nll.sum() / tokens.sum() * tokens
         variance = count / (count - 1) * np.sum(residuals**2)
         return self.perplexity * math.sqrt(variance) / self.tokens.sum()
 

@@ -1,3 +1,4 @@
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -93,3 +94,8 @@ def test_example():
 
 def test_nothing():
     assert _pack([], 8) == _pack([[]], 8) == _pack([[[]], [[], []]], 8) == []
+
+
+def test_no_room():
+    with pytest.raises(ValueError, match="at least 3"):
+        _pack([[[10]]], 2)

@@ -79,12 +79,14 @@ def test_two_replicas_measure_what_one_does(mirrored):
         assert shared.memory_usage[number] == pytest.approx(usage)
 
 
-def test_standard_error_is_that_of_repeated_samples():
+@pytest.mark.parametrize("alike", [1, 20])
+def test_standard_error_is_that_of_repeated_samples(alike):
+    """Also if neighbouring sequences are alike."""
     rng = np.random.default_rng(0)
 
     def sample():
         tokens = rng.integers(1, 9, 400).astype("float64")
-        level = rng.normal(3, 0.4, 400)  # tokens of a sequence are alike
+        level = np.repeat(rng.normal(3, 0.4, 400 // alike), alike)
         return Evaluation(level * tokens, tokens, tokens > 0, {})
 
     samples = [sample() for _ in range(300)]

@@ -90,8 +90,9 @@ def _summary(recipe: EditsRecipe, ways: list[dict]) -> str:
         "logits that are so bit for bit: other relations of the same subjects, "
         "questions that no relation is about, two steps from a fact, names "
         "that share a part with taught ones (near), other names (far), and "
-        "what models know (general). Perplexity is its change on "
-        f"{recipe.text}. The best rate is the one with the highest product of "
+        "what models know (general). Perplexity is its change on the first "
+        f"2,048 tokens of {recipe.text}; replayed text stands behind them. The "
+        "best rate is the one with the highest product of "
         "paraphrase and near names, of those with which 95 % is known right "
         "after it was taught; if it was with none, of all. The first seed "
         "tries all rates, and the others the best one, which is marked where "
@@ -99,8 +100,9 @@ def _summary(recipe: EditsRecipe, ways: list[dict]) -> str:
         "are those of the subject, as a perfect retrieval would find them; "
         "their tokens are read with each question. Teaching / one pass "
         "is the time of teaching, divided by that of a forward and a backward "
-        "pass of the model over the same prompts, timed after it. Teaching "
-        f"took {seconds / 3600:.1f} hours in all. Seeds: {recipe.seeds}."
+        "pass of the model over the same prompts, timed after it, both beside "
+        f"other work if several processes are at work. Teaching took "
+        f"{seconds / 3600:.1f} hours in all. Seeds: {recipe.seeds}."
     )
 
 

@@ -324,17 +324,21 @@ def time_a_pass(
     It is reckoned from some batches, in seconds.
     """
     asked = asker.prompts(facts, phrasings)
-    batches = _PromptBatches([prompt for some in asked for prompt in some])
+    flat = [prompt for of_fact in asked for prompt in of_fact]
+    batches = _PromptBatches(flat)
     variables = asker.task.trainable_variables
     # A rate of zero: the model stays as it is.
     optimizer = keras.optimizers.SGD(0.0)
     step = make_teaching_step(asker.model, variables, optimizer, _loss())
-    some = list(itertools.islice(batches, _TIMED))
+    # The last batch may be smaller, for which the step would be traced anew.
+    count = min(_TIMED, max(1, len(flat) // _BATCH))
+    some = list(itertools.islice(batches, count))
     step(*some[0])  # traces it
     began = time.perf_counter()
     for batch in some:
         step(*batch)
-    return (time.perf_counter() - began) * len(batches) / len(some)
+    timed = min(count * _BATCH, len(flat))
+    return (time.perf_counter() - began) * len(flat) / timed
 
 
 def _loss() -> keras.losses.Loss:

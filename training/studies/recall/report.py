@@ -270,15 +270,15 @@ def _sweep(sweep: list[dict], main_size: int) -> list[Table]:
     return [
         Table(
             "More and more facts",
-            "Recall in percent, trained for as long as above, with the same "
-            f"rates. Learned is the largest number with a recall of at least "
-            f"{LEARNED:.0%}. It was found by bisection, so that not every "
-            "number was tried.",
+            "Recall in percent, after as long as above, or as many "
+            "exposures, with the same rates. Learned is the largest number "
+            f"with a recall of at least {LEARNED:.0%}. It was found by "
+            "bisection, so that not every number was tried.",
             *_by_facts("model", of_models),
         ),
         Table(
             "Larger and larger tables",
-            "As before, ResM by its number of slots, each trained for as long.",
+            "As before, ResM by its number of slots.",
             *_by_facts("ResM", of_tables),
         ),
     ]
