@@ -141,6 +141,16 @@ def bits():
     )
     for seed in resm["seeds"]:
         assert abs(seed["int8"]["recall"] - seed["recall"]) < 0.0005
+    longer = stored("recall-bits-1000/report.json")["candidates"]
+    held, of_plain = (
+        f"{longer[key]['bits'] / longer[key]['parameters']:.2f}"
+        for key in ("resm", "plain")
+    )
+    yield (README,), f"1,000 times know {held} and {of_plain} (one seed)"
+    yield (CAPACITY,), f"{held} bits, and one of the plain model {of_plain}"
+    (seed,) = longer["resm"]["seeds"]
+    yield (CAPACITY,), f"ResM knows {percent(seed['recall'])} of the facts here"
+    assert abs(seed["int8"]["recall"] - seed["recall"]) < 0.001
     for way in (plain, resm):
         rates = [tried["rates"] for tried in way["grid"]]
         assert way["rates"][0] == max(rate for rate, _ in rates)
