@@ -1,4 +1,4 @@
-"""Variables of the context: replicas are computed in threads."""
+"""Settings that hold within a `with` block, in its thread alone."""
 
 import contextlib
 import contextvars
@@ -10,7 +10,7 @@ _T = TypeVar("_T")
 
 @contextlib.contextmanager
 def setting(variable: contextvars.ContextVar[_T], value: _T) -> Iterator[None]:
-    """Sets a variable of the context, and resets it at the end."""
+    """Sets a context variable within a `with` block."""
     token = variable.set(value)
     try:
         yield

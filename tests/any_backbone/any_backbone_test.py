@@ -79,14 +79,21 @@ def test_the_memory_is_added_behind_its_block():
     assert weights[1, :3].sum(-1) == pytest.approx(1)
 
 
-@pytest.mark.parametrize("family", families(ALL))
+# FNet has no mask, of which `add_memory` warns.
+@pytest.mark.parametrize(
+    "family", families([family for family in ALL if family != "FNet"])
+)
 def test_padding_reads_nothing(family):
     model = keras_pkm.models.add_memory(make_plain(family), (2,), FILLED)
     inputs = inputs_of(model)
+    mask = inputs.get("padding_mask")
+    if mask is None:
+        # The model takes the id 0 for padding.
+        mask = np.arange(LENGTH) < np.array([[LENGTH], [LENGTH - 3]])
+        inputs["token_ids"] = inputs["token_ids"] * mask
     probe = keras.Model(model.input, model.memory_outputs)
     _, weights = probe(inputs)[2]
     weights = to_numpy(weights).sum((-1, -2))
-    mask = inputs.get("padding_mask", np.ones((2, LENGTH)))
     # Images stand before the text.
     num_images = weights.shape[1] - LENGTH
     mask = np.pad(mask, ((0, 0), (num_images, 0)), constant_values=1)

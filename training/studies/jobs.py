@@ -42,7 +42,7 @@ class Job:
     cost: float = 1.0
     # Whether nothing else may run meanwhile, because it measures time.
     alone: bool = False
-    # Function that returns what its result has, if `study_job.py` does it.
+    # The function that `study_job.py` calls, and whose findings it writes.
     find: Callable[[], dict] = dict
 
     @property

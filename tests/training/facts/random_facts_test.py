@@ -149,7 +149,7 @@ def test_some_facts(drawn):
 
 
 def test_some_of_the_facts_are_of_all_relations():
-    """Every tenth one of 40,000 would be of as few as its divisors allow."""
+    """Every tenth fact would have the first of the five relations."""
     facts = dataclasses.replace(FACTS, num_relations=5)
     batches = [
         list(some_facts(facts, 500, at_most=4000).as_numpy_iterator())

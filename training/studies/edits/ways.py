@@ -46,7 +46,7 @@ _TEXT_ROWS, _TEXT_PLACES = 32, 8
 
 @dataclasses.dataclass(frozen=True)
 class Start:
-    """What a way begins with."""
+    """The model, the phrasings and the text that a way of teaching gets."""
 
     task: keras_hub.models.CausalLM
     # How relations are asked for while they are taught.
@@ -58,10 +58,7 @@ class Start:
     seed: int
 
     def with_memory(self, places: tuple[float, ...], memory: Any) -> "Start":
-        """Returns a start of the model with memories, at shares of its height.
-
-        A memory is a config, or a function that makes one.
-        """
+        """Returns the same with memories, at shares of the model's height."""
         blocks = len(self.task.backbone.transformer_layers)
         numbers = {max(1, round(place * blocks)) for place in places}
         task = keras_pkm.models.add_memory(self.task, sorted(numbers), memory)
