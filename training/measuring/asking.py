@@ -1,6 +1,5 @@
 """Asks a causal language model questions, and compares two models."""
 
-import itertools
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Mapping
@@ -17,19 +16,12 @@ from keras import ops
 from keras_pkm.teaching.fact_prompts import Fact
 from keras_pkm.teaching.fact_prompts import Prompt
 from keras_pkm.teaching.fact_prompts import PromptArrays
-from keras_pkm.teaching.fact_prompts import Tokenize
 from keras_pkm.teaching.fact_prompts import answers_of
 from keras_pkm.teaching.fact_prompts import make_prompt
 from keras_pkm.teaching.fact_prompts import pad_prompts
 from keras_pkm.teaching.fact_prompts import tokenizer_of
 from keras_pkm.teaching.split_model import answer_model
-from training.corpora.corpus import open_corpus
-from training.runs.user_error import UserError
 
-# Windows of text on which models are measured, and what is read of a corpus.
-_WINDOWS, _WINDOW = 16, 128
-_DOCUMENTS = 200
-_TOKENS = 40_000
 _BATCH = 32
 _BATCH_OF_TEXT = 4
 
@@ -169,20 +161,3 @@ def compare_on_text(
 def _log_softmax(logits: np.ndarray) -> np.ndarray:
     logits = logits - logits.max(axis=-1, keepdims=True)
     return logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))
-
-
-def measured_text(
-    text: str, tokenize: Tokenize, data_dir: str | None = None
-) -> tuple[np.ndarray, np.ndarray, str]:
-    """Returns windows of a text, the ids behind them, and the text itself."""
-    corpus = open_corpus(text, data_dir)
-    document = "\n".join(itertools.islice(corpus, _DOCUMENTS))
-    ids = np.array(tokenize(document)[:_TOKENS], "int32")
-    count = _WINDOWS * _WINDOW
-    if len(ids) < 2 * count:
-        raise UserError(
-            f"--text must have at least {2 * count:,} tokens, but '{text}' has "
-            f"{len(ids):,}: pass another one"
-        )
-    words = " ".join(document.split())
-    return ids[:count].reshape(_WINDOWS, _WINDOW), ids[count:], words

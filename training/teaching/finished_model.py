@@ -23,7 +23,9 @@ from training.loading.causal_checkpoint import match_config
 from training.loading.pretrained_model import is_causal_preset
 from training.loading.pretrained_model import saying_why
 from training.measuring.asking import Asker
-from training.measuring.asking import measured_text
+from training.measuring.drawn_text import draw_documents
+from training.measuring.drawn_text import draw_windows
+from training.measuring.drawn_text import ids_of
 from training.runs.files import check_unchanged
 from training.runs.files import read_json
 from training.runs.run_directory import MODELS
@@ -118,8 +120,11 @@ def teach_finished(
     untaught = None
     if recipe.measure:
         untaught = Asker(load_finished(recipe.model))
-        text = recipe.background or "python-docs"
-        windows, _, _ = measured_text(text, untaught.tokenize, recipe.data_dir)
+        text = open_corpus(recipe.background or "python-docs", recipe.data_dir)
+        documents = draw_documents(text)
+        windows = draw_windows(
+            ids_of(documents, untaught.tokenize, "--background")
+        )
     try:
         if not models.memories(task):
             blocks = len(getattr(task.backbone, "transformer_layers", ()))

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from matplotlib.figure import Figure
 
+from training.measuring.drawn_text import MEASURED
 from training.studies.best_rate import best_rate
 from training.studies.best_rate import marked
 from training.studies.edits.recipe import EditsRecipe
@@ -90,13 +91,15 @@ def _summary(recipe: EditsRecipe, ways: list[dict]) -> str:
         "logits that are so bit for bit: other relations of the same subjects, "
         "questions that no relation is about, two steps from a fact, names "
         "that share a part with taught ones (near), other names (far), and "
-        "what models know (general). Perplexity is its change on the first "
-        f"2,048 tokens of {recipe.text}; replayed text stands behind them. The "
-        "best rate is the one with the highest product of "
-        "paraphrase and near names, of those with which 95 % is known right "
-        "after it was taught; if it was with none, of all. The first seed "
-        "tries all rates, and the others the best one, which is marked where "
-        "it is the lowest or the highest that was tried. Facts in the prompt "
+        "what models know (general). Perplexity is its change on "
+        f"{MEASURED:,} tokens, drawn from half of the documents of "
+        f"{recipe.text}; text to replay, and on which product keys are "
+        "adapted, is drawn from the other half. The best rate is the one with "
+        "the highest product of paraphrase and near names, of those "
+        "with which 95 % is known right after it was taught; if it was with "
+        "none, of all. The first seed tries all rates, and the others the best "
+        "one, which is marked where it is the lowest or the highest that was "
+        "tried. Facts in the prompt "
         "are those of the subject, as a perfect retrieval would find them; "
         "their tokens are read with each question. Teaching / one pass "
         "is the time of teaching, divided by that of a forward and a backward "

@@ -10,11 +10,14 @@ import numpy as np
 
 from keras_pkm.teaching.fact_prompts import Fact
 from training.corpora.corpus import open_corpus
+from training.corpora.corpus import split_documents
 from training.measuring.asking import Asker
 from training.measuring.asking import Question
 from training.measuring.asking import compare_logits
 from training.measuring.asking import compare_on_text
-from training.measuring.asking import measured_text
+from training.measuring.drawn_text import draw_documents
+from training.measuring.drawn_text import draw_windows
+from training.measuring.drawn_text import ids_of
 from training.runs.files import read_json
 from training.runs.user_error import UserError
 from training.studies.edits.material import Material
@@ -156,10 +159,17 @@ def try_way(recipe: EditsRecipe, key: str, rate: float, seed: int) -> dict:
     """Teaches a model in one way, and measures what has changed."""
     material = make_material(recipe, seed)
     before = Asker(load_finished(recipe.model))
-    windows, rest, document = measured_text(recipe.text, before.tokenize)
+    # No document is both measured and trained on.
+    trained, measured = map(
+        draw_documents, split_documents(open_corpus(recipe.text), 0.5)
+    )
+    half = "each half of the documents of --text"
+    windows = draw_windows(ids_of(measured, before.tokenize, half))
+    text = ids_of(trained, before.tokenize, half)
+    document = " ".join(" ".join(measured).split())
     keras.utils.set_random_seed(seed)
     start = Start(
-        load_finished(recipe.model), material.taught, recipe.passes, rest, seed
+        load_finished(recipe.model), material.taught, recipe.passes, text, seed
     )
     began = time.perf_counter()
     teaching = WAYS[key].begin(start, rate)
