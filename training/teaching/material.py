@@ -177,8 +177,10 @@ class TextMaterial:
         self, batch_size: int, seed: int, share: float = 1.0
     ) -> tf.data.Dataset:
         count = math.ceil(share * len(self.text.rows))
+        # From all parts of the text.
+        rows = np.linspace(0, len(self.text.rows) - 1, count).astype(int)
         return self.text.objective.training_batches(
-            self.text.rows[:count], batch_size=batch_size, seed=seed
+            self.text.rows[rows], batch_size=batch_size, seed=seed
         )
 
     def figures(self, before: Evaluation, after: Evaluation) -> dict:

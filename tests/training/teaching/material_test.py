@@ -1,12 +1,17 @@
 """What is taught together, and in which batches."""
 
 import itertools
+import types
 
+import numpy as np
 import pytest
 import tensorflow as tf
 
+from training.batches.objectives import NextTokens
 from training.facts.random_facts import RandomFacts
+from training.measuring.text_batches import PackedText
 from training.teaching.material import FactMaterial
+from training.teaching.material import TextMaterial
 
 FACTS = RandomFacts(num_facts=10, seed=0)
 
@@ -44,3 +49,14 @@ def test_a_pass_sees_every_fact(batch_size, group_size, passes):
     )
     assert set().union(*seen) == everything
     assert sum(map(len, seen)) == len(everything) == 10
+
+
+def test_a_share_of_a_text_is_from_all_of_it():
+    rows = np.repeat(np.arange(1, 101, dtype="int32")[:, None], 4, axis=1)
+    objective = NextTokens(types.SimpleNamespace(end_token_id=0), 4)
+    text = TextMaterial(PackedText(rows, objective), 10, seed=0, fall=0.5)
+    for share, passes in ((0.1, 1), (1.0, 10)):
+        batches = text.samples(10, seed=0, share=share).take(passes)
+        drawn = {row[0] for row in subjects_of(batches)}
+        assert len(drawn) == 10 * passes
+        assert min(drawn) == 1 and max(drawn) == 100
