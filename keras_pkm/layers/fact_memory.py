@@ -35,10 +35,11 @@ class FactMemory(Memory):
     """A memory whose slots are facts: a subject, and what is asked of it.
 
     A subject is an n-gram of token ids. Each token x is about the last subject
-    that ended at most `window` tokens ago, and about the longest one if several
-    ended at the same token. Part of a longer word, such as Bob in Bobby, is not
-    a subject. Each relation, that is, each kind of question, has a key, and
-    each row of a subject has the key of the question that it answers:
+    that ended before it, at most `window` tokens ago, and about the longest one
+    if several ended at the same token. Part of a longer word, such as Bob in
+    Bobby, is not a subject. Each relation, that is, each kind of question, has
+    a key, and each row of a subject has the key of the question that it
+    answers:
 
         s = ⟨key, x⟩ + bias of the key + bias of the row    (for each row)
         output = value of the row with the largest s        if it is above 0
@@ -64,8 +65,8 @@ class FactMemory(Memory):
             needs as many as its longest value has tokens. Defaults to `64`.
         orders: tuple of int. The numbers of tokens that a subject may have.
             Defaults to 1 to 16.
-        window: int. The number of tokens that are about a subject, from the
-            last token of the subject on. Defaults to `128`.
+        window: int. The number of tokens behind a subject that are about it.
+            Defaults to `128`.
         reach: int. The number of consecutive slots that are searched for the
             rows of a subject. Defaults to `32`.
         word_edges: optional str. Encodes which tokens begin or end in the
@@ -97,7 +98,7 @@ class FactMemory(Memory):
     ...     0 * x, token_ids=token_ids, return_memory_access=True
     ... )
     >>> weights[0, :, 0, 0].numpy()
-    array([0., 0., 1., 1.], dtype=float32)
+    array([0., 0., 0., 1.], dtype=float32)
 
     References:
 
@@ -141,8 +142,8 @@ class FactMemory(Memory):
             )
         # The lowest bits of a tag are the number of the key.
         self._key_bits = _key_bits(self.num_keys)
-        # The longest subject, and the token before it.
-        self.context_size = self.window + max(self.orders)
+        # A token, and before its window the longest subject and one more.
+        self.context_size = 1 + self.window + max(self.orders)
 
     def value_width(self, dim: int) -> int:
         return dim + 1
@@ -192,11 +193,12 @@ class FactMemory(Memory):
         longest = ops.reshape(longest, (batch, length))
         position = ops.arange(length, dtype="int32") * orders
         codes = ops.where(longest >= 0, position + longest, -1)
-        # Whether the word goes on is not known before the next token.
+        # Each token may read what ended before it. At the end itself, it is not
+        # known yet whether the word goes on.
         goes_on = ops.reshape(joins[:, -1], (batch, length))[:, 1:]
-        goes_on = ops.pad(goes_on, [[0, 0], [0, 1]], constant_values=False)
-        later = _latest(ops.where(goes_on, -1, codes), self.window)
-        codes = ops.maximum(codes, later)
+        ended = ops.where(goes_on, -1, codes[:, :-1])
+        ended = ops.pad(ended, [[0, 0], [1, 0]], constant_values=-1)
+        codes = _latest(ended, self.window)
         at = ops.maximum(codes, 0)
         start, owner = (
             ops.take_along_axis(ops.reshape(each, (batch, -1)), at, axis=1)

@@ -162,8 +162,8 @@ class FactTeacher:
             12 % of the answers to these change with `3` (SmolLM2-135M), and
             some 4 to 6 % with `1`. If a subject has several facts, their keys
             fit less readily, so that this is the share for all of them
-            together. Facts taught in earlier calls count if their relations are
-            in `phrasings`. Defaults to `3`.
+            together. Facts taught by another teacher count if their relations
+            are in `phrasings`. Defaults to `3`.
         seed: int. Random seed. Defaults to `0`.
         verbose: bool. Whether to show progress. Defaults to `False`.
 
@@ -247,6 +247,8 @@ class FactTeacher:
         self._random = np.random.default_rng(seed)
         self._background = _pieces(background)
         self._start = copy_tables(task)
+        # What this teacher has taught, by subject and relation.
+        self._taught: dict[tuple[str, str], Fact] = {}
 
     def teach(self, facts: Iterable[Fact]) -> list[Fact]:
         """Teaches facts, all at once.
@@ -260,12 +262,13 @@ class FactTeacher:
 
         Returns:
             A list of the facts whose value the model then misses in at least
-            one phrasing.
+            one phrasing, also of those that this teacher has taught earlier
+            about the same subjects.
 
         Raises:
             ValueError: a fact is empty or contradicts another one, a phrasing
-                has no subject, or the memory has too few slots or keys. Nothing
-                is changed then.
+                has no subject or ends with it, or the memory has too few slots
+                or keys. Nothing is changed then.
         """
         facts = check_facts(Fact(*each) for each in facts)
         if not facts:
@@ -273,11 +276,13 @@ class FactTeacher:
         prompts = self._prompts(facts, self.phrasings)
         before = copy_tables(self.task)
         try:
-            return self._teach(facts, prompts).unknown
+            known = self._teach(facts, prompts)
         except BaseException:
             # All or nothing.
             MemoryPatch.since(before, self.task).revert(self.task)
             raise
+        self._taught |= {(fact.subject, fact.relation): fact for fact in facts}
+        return known.unknown
 
     def ask(
         self,
@@ -320,6 +325,12 @@ class FactTeacher:
         for number, phrasing in enumerate(phrasings, 1):
             try:
                 prompt = self._prompt(phrasing, fact.subject, fact.value)
+                if prompt.question == prompt.end + 1:
+                    raise ValueError(
+                        "A phrasing must go on behind the subject, because a "
+                        "memory of facts is first read at the next token. "
+                        f"Received: {phrasing!r}."
+                    )
             except ValueError:
                 # A name such as "Sammy Davis Jr." joins a question mark.
                 if are_given or number == len(phrasings) and not prompts:
@@ -346,14 +357,19 @@ class FactTeacher:
         new = [
             each for each in names if self.memory.find_key(_key(*each)) is None
         ]
+        counts = self._count_relations(facts, prompts)
+        # Before minutes of work.
+        self._claim(facts, prompts, names)
         if new:
             self._fit_keys(names, new, self._examples(facts, prompts, names))
-        counts = self._count_relations(facts, prompts)
         groups = range(0, len(facts), _GROUP)
         for first in self._showing(groups):
             some = slice(first, first + _GROUP)
             values = self._find_values(prompts[some])
             self._write(facts[some], prompts[some], values, counts[some])
+        earlier = self._earlier(facts)
+        facts = facts + earlier
+        prompts = prompts + self._prompts(earlier, self.phrasings)
         known = self._ask(facts, prompts)
         missed = [
             (fact, asked)
@@ -369,6 +385,47 @@ class FactTeacher:
             of_asked = [prompts[number] for number in again]
             known.answers[again] = self._ask(asked, of_asked).answers
         return known
+
+    def _earlier(self, facts: list[Fact]) -> list[Fact]:
+        """Facts that this teacher has taught about the same subjects."""
+        subjects = {fact.subject for fact in facts}
+        replaced = {(fact.subject, fact.relation) for fact in facts}
+        return [
+            fact
+            for name, fact in self._taught.items()
+            if fact.subject in subjects
+            and name not in replaced
+            # Not if a patch of it has been reverted since.
+            and self._has_row(fact, *self._prompts([fact], self.phrasings))
+        ]
+
+    def _has_row(self, fact: Fact, prompts: list[Prompt]) -> bool:
+        """Whether the memory has a row of a fact's subject and relation."""
+        key = self.memory.find_key(_key(fact.relation, 0))
+        return key is not None and any(
+            self.memory.find(each.subject, key) >= 0 for each in prompts
+        )
+
+    def _claim(
+        self,
+        facts: list[Fact],
+        prompts: list[list[Prompt]],
+        names: list[tuple[str, int]],
+    ) -> None:
+        """Claims all keys and rows, which are still zero."""
+        for name in names:
+            self.memory.claim_key(_key(*name))
+        for fact, asked in zip(facts, prompts, strict=True):
+            for ids in self._forms(fact.subject, asked):
+                if len(ids) not in self.memory.orders:
+                    raise ValueError(
+                        "A subject must have as many tokens as `orders` of the "
+                        f"memory has, {self.memory.orders}. Received: "
+                        f"'{fact.subject}', of {len(ids)} tokens."
+                    )
+                for token in range(max(len(each.answer) for each in asked)):
+                    key = self.memory.claim_key(_key(fact.relation, token))
+                    self.memory.claim(ids, key)
 
     def _showing(self, parts: Sequence[T]) -> Iterator[T]:
         """Yields the parts of a work, and shows how many are done."""
@@ -418,13 +475,14 @@ class FactTeacher:
                 (some,) = self._prompts([fact], self.phrasings)
                 prompts += some
                 relations += [relation] * len(some)
-        for relation, phrasings in self.phrasings.items():
+        for relation in self._relations():
             # Relations of earlier calls have keys of their own.
             if relation in lengths or not self._knows(relation):
                 continue
-            for phrasing in phrasings:
-                prompts += [self._prompt(phrasing, each) for each in STAND_INS]
-                relations += [""] * len(STAND_INS)
+            others = [Fact(name, relation, "") for name in STAND_INS]
+            for some in self._prompts(others, self.phrasings):
+                prompts += some
+                relations += [""] * len(some)
         subjects = list(dict.fromkeys(fact.subject for fact in facts))
         subjects += STAND_INS
         texts = [
@@ -471,7 +529,7 @@ class FactTeacher:
         for numbers, part, arrays in self._batches(prompts, show):
             _, states = self._below(arrays._asdict())
             for number, prompt, seen in zip(numbers, part, states, strict=True):
-                for place in range(prompt.end, len(prompt.ids)):
+                for place in range(prompt.end + 1, len(prompt.ids)):
                     token = place - prompt.question + 1
                     label = asked_for.get((relations[number], token), -1)
                     has_answer = token < len(prompt.answer)
@@ -481,6 +539,11 @@ class FactTeacher:
         return _Examples(
             np.stack(x).astype("float64"), np.array(labels), np.array(asks)
         )
+
+    def _relations(self) -> Iterable[str]:
+        """All relations that this teacher knows of."""
+        taught = (relation for _, relation in self._taught)
+        return dict.fromkeys([*self.phrasings, *taught])
 
     def _knows(self, relation: str) -> bool:
         """Whether the memory has a key of a relation."""
@@ -576,12 +639,11 @@ class FactTeacher:
         for fact, asked in zip(facts, prompts, strict=True):
             of_subject = relations.setdefault(fact.subject, set())
             of_subject.add(fact.relation)
-            for relation in self.phrasings:
-                key = self.memory.find_key(_key(relation, 0))
-                if key is not None and any(
-                    self.memory.find(each.subject, key) >= 0 for each in asked
-                ):
-                    of_subject.add(relation)
+            of_subject |= {
+                relation
+                for relation in self._relations()
+                if self._has_row(fact._replace(relation=relation), asked)
+            }
         return [len(relations[fact.subject]) for fact in facts]
 
     def _write(

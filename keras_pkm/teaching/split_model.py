@@ -96,7 +96,8 @@ def _walk(model: keras.Model, layer: keras.layers.Layer) -> tuple[Any, ...]:
         return outputs
 
     graph = keras.models.clone_model(
-        model,
+        # Not compiled: an optimizer would make variables for all weights.
+        keras.Model(model.input, model.output),
         clone_function=lambda each: each,
         call_function=call,
     )

@@ -69,8 +69,8 @@ def slots_by_hand(ids, x, claimed, rows, joins):
     for place in range(len(ids)):
         subject = None
         for since, words in stood:
-            goes_on = since < place and joins(*ids[since : since + 2])
-            if since <= place < since + WINDOW and not goes_on:
+            is_behind = since < place <= since + WINDOW
+            if is_behind and not joins(*ids[since : since + 2]):
                 subject = words
         slot = -1
         if subject is not None:

@@ -56,12 +56,12 @@ class Pieces(Words):
     pattern = r" \w+|\n+(?!\w)|\w{1,3}|[^\w\s]+|\n"
 
 
-def make_plain(family="Llama"):
+def make_plain(family="Llama", **options):
     """A model with the same random weights on each backend."""
     if family == "Llama":
         cls = keras_hub.models.LlamaCausalLM
         backbone = keras_hub.models.LlamaBackbone(
-            VOCABULARY_SIZE, 3, 2, 64, 64, 2
+            VOCABULARY_SIZE, 3, 2, 64, 64, 2, **options
         )
     else:
         # It takes no text that is longer.
@@ -134,16 +134,25 @@ def test_facts_are_known_and_nothing_else_changes(family, tmp_path):
     assert (teacher.ask(FACTS).answers == 1).all()
 
 
+@not_on_jax
+def test_a_model_in_bfloat16():
+    """Only the memory's table is trained, which is float32."""
+    plain = make_plain(dtype="bfloat16")
+    model = keras_pkm.models.add_memory(plain, (2,), FactMemory(400))
+    teacher = make_teacher(model, Words())
+    assert teacher.teach(FACTS[:1]) == []
+
+
 @slow_on_tensorflow
 @not_on_jax
 def test_two_patches_in_any_order():
-    """What is taught first stays, bit for bit, and patches do not overlap."""
+    """Other subjects stay, bit for bit, and patches do not overlap."""
     model, words = make_model(), Words()
     start = weights_of(model)
     first = make_teacher(model, words)
     assert first.teach(FACTS[:2]) == []
     patches = [first.make_patch()]
-    answers = make_prompt(words, PHRASINGS["home"][0], "bob")
+    answers = make_prompt(words, PHRASINGS["home"][0], "ann lee")
     ids = np.array([answers.ids])
     inputs = {"token_ids": ids, "padding_mask": np.ones_like(ids)}
     computed = to_numpy(model(inputs))
@@ -250,6 +259,44 @@ def test_a_fact_is_replaced():
 
 
 @slow_on_tensorflow
+@not_on_jax
+def test_earlier_facts_of_a_subject_are_asked_for_again():
+    """Phrasings that are not given are alike for all relations."""
+    model, words = make_model(num_slots=4000), Words()
+    names = "ann bob cid dot eve fay gus hal".split()
+    homes = [Fact(name, "home", "rome") for name in names]
+    works = [Fact(name, "work", "baker") for name in names]
+    teacher = make_teacher(model, words, phrasings={})
+    assert teacher.teach(homes) == []
+    missed = teacher.teach(works)
+    assert teacher.ask(homes + works).unknown == missed
+    # Neither a fact that is replaced nor one that is taken away is asked for.
+    patch = teacher.make_patch()
+    again = [Fact("ann", "home", "oslo")]
+    assert teacher._earlier(again) == works[:1]
+    patch.revert(model)
+    assert teacher._earlier(again) == []
+
+
+def test_a_word_that_begins_with_a_subject_changes_nothing():
+    """Where the subject ends, it is not known yet whether the word goes on."""
+    model, words = make_model(), Words()
+    (memory,) = memories(model).values()
+    key = memory.claim_key("any")
+    slot = memory.claim(words("bob"), key)
+    row = np.ones((1, memory.table.value_dim))
+    memory.write([slot], row)
+    memory.write([key], row)
+    ids = np.array([words("the home of bob is in the north")])
+    inputs = {"token_ids": ids, "padding_mask": np.ones_like(ids)}
+    after = to_numpy(model(inputs))
+    memory.release([slot])
+    same = (after == to_numpy(model(inputs))).all(axis=-1)[0]
+    end = ids[0].tolist().index(words("bob")[0])
+    assert same[: end + 1].all() and not same[end + 1]
+
+
+@slow_on_tensorflow
 def test_phrasings_for_any_relation():
     model, words = make_model(num_slots=2000), Words()
     teacher = make_teacher(model, words, phrasings={})
@@ -271,6 +318,13 @@ def test_phrasings_for_any_relation():
             "contradict each other, but fact 2",
         ),
         (FACTS, {"phrasings": {"home": ["of it"]}}, "must contain '{subject}'"),
+        (FACTS, {"phrasings": {"home": ["home: {subject}"]}}, "must go on"),
+        ([Fact("a " * 16 + "b", "home", "x")], {}, "'a a .* of 17 tokens"),
+        (
+            [Fact("bob", f"relation {n}", "x") for n in range(9)],
+            {},
+            "`num_keys` must be above 8",
+        ),
         (FACTS, {"tokenize": lambda text: [7]}, "use words between spaces"),
         (FACTS, {"num_slots": 42}, "`num_slots` must be above 42"),
     ],

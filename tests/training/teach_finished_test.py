@@ -15,8 +15,9 @@ from training.runs.run_directory import RunDirectory
 from training.teach import main
 
 TEXT = (
-    "Ann Lee lives in Rome. The home of Bob Ray is Oslo. Q: Where is the home "
-    "of Ann? A: It is in Rome, (The) was of a The is has If you ask about"
+    "? Jr.? .? Ann Lee lives in Rome. The home of Bob Ray is Oslo. Q: Where is "
+    "the home of Ann? A: It is in Rome, (The) was of a The is has If you ask "
+    "about"
 )
 PHRASINGS = (
     "home\t{subject} lives in\n\nhome\tThe home of {subject} is\n"
@@ -37,7 +38,8 @@ def model(tmp_path_factory):
         hidden_dim=64,
         intermediate_dim=64,
         dropout=0.0,
-        max_sequence_length=128,
+        # Shorter than the windows of text, and no multiple of 8.
+        max_sequence_length=60,
     )
     for weight in plain.weights:
         if len(weight.shape) > 1:
@@ -138,6 +140,13 @@ def test_facts_are_generated_and_taken_back(model, files, capsys):
         ("a\tb\tc\n", "", "--keep x.txt", "--keep would do nothing"),
         ("a\tb\tc\n", "", "--asked x.tsv", "--asked needs --measure"),
         ("a\tb\tc\n", "", "--measure --asked x.tsv", "x.tsv"),
+        (
+            "a Jr.\thome\tc\n",
+            "home\t{subject} is",
+            "--measure --asked {path}/asked.tsv",
+            "asked.tsv': Tokens must not contain both",
+        ),
+        ("a\tb\tc\n", "b\tof {subject}\n", "", "must go on behind"),
         ("a\tb\tc\n", "", "--rule sgd", "--rule would do nothing"),
         ("a\tb\tc\n", "", "--slots 9", "--slots would do nothing"),
         ("a\tb\tc\n", "", "--batch-size 9", "--batch-size would do nothing"),
@@ -147,6 +156,8 @@ def test_facts_are_generated_and_taken_back(model, files, capsys):
 )
 def test_mistakes(facts, phrasings, flags, message, model, tmp_path, capsys):
     (tmp_path / "facts.tsv").write_text(facts)
+    (tmp_path / "asked.tsv").write_text("home\tWho knows {subject}?\\nA:")
+    flags = flags.replace("{path}", str(tmp_path))
     command = f"--model {model} --facts {tmp_path}/facts.tsv {flags}"
     command += f" --out {tmp_path}/taught"
     if phrasings:

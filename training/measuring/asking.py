@@ -42,6 +42,8 @@ class Asker:
         self.model = answer_model(task)
         self._vocabulary_size = self.model.output.shape[-1]
         self._answer = _compiled(self.model)
+        # Models with rotary positions take any length.
+        self.longest = getattr(task.backbone, "max_sequence_length", None)
         self._read = _compiled(task)
 
     def prompt(self, text: str, subject: str, value: str = "") -> Prompt:
@@ -68,7 +70,7 @@ class Asker:
         flat = [prompt for of_fact in prompts for prompt in of_fact]
         right = np.zeros(len(flat))
         length = max(len(prompt.answer) for prompt in flat)
-        for numbers, part, arrays in _batches(flat):
+        for numbers, part, arrays in _batches(flat, self.longest):
             places, labels, weights = answers_of(part, length)
             logits = self._answer({**arrays._asdict(), "places": places})
             best = ops.convert_to_numpy(logits).argmax(axis=-1)
@@ -81,7 +83,7 @@ class Asker:
         """Returns the logits of what follows each question."""
         prompts = [self.prompt(*question) for question in questions]
         found = np.empty((len(prompts), self._vocabulary_size), "float32")
-        for numbers, part, arrays in _batches(prompts):
+        for numbers, part, arrays in _batches(prompts, self.longest):
             places = np.array([[each.question - 1] for each in part], "int32")
             logits = self._answer({**arrays._asdict(), "places": places})
             found[numbers] = ops.convert_to_numpy(logits)[:, 0]
@@ -107,14 +109,14 @@ def _compiled(model: keras.Model) -> Callable[[Any], tf.Tensor]:
 
 
 def _batches(
-    prompts: Sequence[Prompt],
+    prompts: Sequence[Prompt], longest: int | None
 ) -> Iterable[tuple[np.ndarray, list[Prompt], PromptArrays]]:
     """Yields prompts of similar lengths, and their numbers."""
     order = np.argsort([len(each.ids) for each in prompts], kind="stable")
     for start in range(0, len(order), _BATCH):
         numbers = order[start : start + _BATCH]
         part = [prompts[number] for number in numbers]
-        yield numbers, part, pad_prompts(part)
+        yield numbers, part, pad_prompts(part, longest=longest)
 
 
 def compare_answers(
@@ -151,6 +153,7 @@ def compare_on_text(
         divergences.append(divergence.sum(axis=-1).mean())
     old, new = np.exp(np.mean(losses, axis=0))
     return {
+        "tokens": windows.size,
         "perplexity_before": float(old),
         "perplexity_after": float(new),
         "change": float(new / old - 1),

@@ -15,9 +15,9 @@ from training.runs.user_error import UserError
 _DOCUMENTS = 2_000
 _CHARACTERS = 4_000
 _TOKENS = 40_000
-_WINDOWS, _WINDOW = 32, 128
+_WINDOW = 128
 #: Number of tokens on which a model is measured.
-MEASURED = _WINDOWS * _WINDOW
+MEASURED = 32 * _WINDOW
 _SEED = 0
 
 
@@ -52,8 +52,12 @@ def ids_of(
     return np.array(ids[:_TOKENS], "int32")
 
 
-def draw_windows(ids: np.ndarray) -> np.ndarray:
-    """Returns windows of a text, drawn without replacement."""
-    windows = ids[: len(ids) // _WINDOW * _WINDOW].reshape(-1, _WINDOW)
+def draw_windows(ids: np.ndarray, longest: int | None = None) -> np.ndarray:
+    """Returns windows of a text, drawn without replacement.
+
+    `longest` is the number of tokens that the model takes at most.
+    """
+    length = min(_WINDOW, longest or _WINDOW)
+    windows = ids[: len(ids) // length * length].reshape(-1, length)
     rng = np.random.default_rng(_SEED)
-    return rng.permutation(windows)[:_WINDOWS]
+    return rng.permutation(windows)[: MEASURED // length]

@@ -1,5 +1,7 @@
 """What teaching facts to a finished model changes, and what it does not."""
 
+import functools
+import itertools
 import random
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -40,10 +42,11 @@ def measure_edit(
         for text in phrasings_of(relation, phrasings)
     ]
     stored = invented()
+    draw = functools.partial(_draw, before, rng)
     questions = {
-        "near": _draw(rng, sorted(_near_names(subjects)), texts),
-        "far": _draw(rng, _far_names(subjects), texts),
-        "never named": _draw(rng, subjects, stored["never_named"]),
+        "near": draw(sorted(_near_names(subjects)), texts),
+        "far": draw(_far_names(subjects), texts),
+        "never named": draw(subjects, stored["never_named"]),
         "known": [Question(text, "") for text in stored["known"]],
     }
     found = {
@@ -63,10 +66,24 @@ def measure_edit(
 
 
 def _draw(
-    rng: random.Random, names: Sequence[str], texts: Sequence[str]
+    asker: Asker,
+    rng: random.Random,
+    names: Sequence[str],
+    texts: Sequence[str],
 ) -> list[Question]:
     pairs = [Question(text, name) for name in names for text in texts]
-    return rng.sample(pairs, min(_QUESTIONS, len(pairs)))
+    rng.shuffle(pairs)
+    suitable = (each for each in pairs if _suits(asker, each))
+    return list(itertools.islice(suitable, _QUESTIONS))
+
+
+def _suits(asker: Asker, question: Question) -> bool:
+    """Whether a name such as "Sammy Davis Jr." joins no other sign."""
+    try:
+        asker.prompt(*question)
+    except ValueError:
+        return False
+    return True
 
 
 def _near_names(subjects: Sequence[str]) -> set[str]:

@@ -120,11 +120,14 @@ def teach_finished(
     untaught = None
     if recipe.measure:
         untaught = Asker(load_finished(recipe.model))
+        try:
+            untaught.prompts(of_asked, asked)
+        except ValueError as error:
+            raise UserError(f"--asked '{recipe.asked}': {error}") from error
         text = open_corpus(recipe.background or "python-docs", recipe.data_dir)
         documents = draw_documents(text)
-        windows = draw_windows(
-            ids_of(documents, untaught.tokenize, "--background")
-        )
+        ids = ids_of(documents, untaught.tokenize, "--background")
+        windows = draw_windows(ids, untaught.longest)
     try:
         if not models.memories(task):
             blocks = len(getattr(task.backbone, "transformer_layers", ()))

@@ -51,6 +51,11 @@ def test_no_window_twice():
     assert len(np.unique(windows)) == MEASURED
 
 
+def test_models_that_take_less_than_a_window():
+    windows = draw_windows(np.arange(40_000, dtype="int32"), 60)
+    assert windows.shape == (MEASURED // 60, 60)
+
+
 def test_no_document_is_on_both_sides():
     both = [
         set(ids_of(draw_documents(half), tokenize, "--text"))

@@ -14,12 +14,14 @@ from keras_pkm.teaching.fact_prompts import OTHERS
 from tests.training.studies.run_here import run_here
 from training.corpora.byte_pairs import train_byte_pairs
 from training.facts.invented import invented
+from training.runs.user_error import UserError
 from training.studies import study
 from training.studies.edits import material
 from training.studies.edits import study as edits_study
 from training.studies.edits.material import make_material
 from training.studies.edits.recipe import EditsRecipe
 from training.studies.edits.report import best_of
+from training.studies.edits.report import make_report
 from training.studies.edits.study import EditsStudy
 from training.studies.edits.study import try_way
 from training.studies.edits.ways import WAYS
@@ -193,6 +195,41 @@ def test_the_best_rate_taught_what_it_should():
     assert best_of([tried(1, 0.5, 0.5), tried(0.9, 0.9, 0.3)]) == 1
     assert best_of([tried(0.9, 0.5, 0.5), tried(1, 0.9, 0.3)]) == 1
     assert best_of([tried(0.2, 0.5, 0.5), tried(0.8, 1, 1)]) == 1
+
+
+def test_facts_of_all_relations(tmp_path):
+    """There is no other relation to ask a subject for, or to plot."""
+    recipe = recipe_for(
+        "m", tmp_path, facts=20, relations=10, facts_per_subject=10
+    )
+    same = make_material(recipe, 0).same
+    assert "other" not in same
+    seed = {
+        **{name: 1.0 for name in ("known", "paraphrase", "document")},
+        "same": {kind: {"same": 1.0, "bits": 1.0} for kind in same},
+        "text": {"change": 0.0, "divergence": 0.0},
+        "untaught": {"taught": 0.0},
+        "first group": {
+            when: {"taught": 1.0, "paraphrase": 1.0}
+            for when in ("then", "at the end")
+        },
+        **{name: 0 for name in ("seconds", "seconds of preparing", "bytes")},
+        "steps": [0],
+    }
+    tried = [{"rate": 3.0, "seeds": [seed]}]
+    way = {"title": "facts", "tried": tried, "best": 0}
+    report = make_report(recipe, {"ways": {"facts": way}})
+    assert "-" in report.tables[0].rows[0]
+
+
+def test_trials_that_were_measured_on_other_text(model, tmp_path, capsys):
+    out = tmp_path / "edits"
+    (out / "trials").mkdir(parents=True)
+    study = EditsStudy(recipe_for(model, out, ways=("facts",)))
+    study.write_recipe()
+    study.trial("facts-seed-0").write_text('{"text": {"change": 0.1}}')
+    with pytest.raises(UserError, match="facts-seed-0.json' was measured on"):
+        study.run()
 
 
 def test_the_first_seed_tries_all_rates(model, tmp_path):

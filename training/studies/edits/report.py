@@ -207,6 +207,9 @@ def _plot(chosen: list[tuple[dict, int]]) -> Figure:
     axes = figure.subplots()
     for way, index in chosen:
         found = way["tried"][index]
+        # With facts of all relations, there is no other one.
+        if "other" not in found["seeds"][0]["same"]:
+            continue
         x = 100 * _median(found, lambda seed: seed["same"]["other"]["same"])
         y = 100 * _median(found, lambda seed: seed["paraphrase"])
         axes.scatter(x, y)

@@ -15,6 +15,7 @@ from training.measuring.asking import Asker
 from training.measuring.asking import Question
 from training.measuring.asking import compare_logits
 from training.measuring.asking import compare_on_text
+from training.measuring.drawn_text import MEASURED
 from training.measuring.drawn_text import draw_documents
 from training.measuring.drawn_text import draw_windows
 from training.measuring.drawn_text import ids_of
@@ -77,6 +78,12 @@ class EditsStudy(Study):
                 f"received '{self.recipe.model}'"
             )
         open_corpus(self.recipe.text)
+        for path in (self.root / "trials").glob("*.json"):
+            if read_json(path, "--out")["text"].get("tokens") != MEASURED:
+                raise UserError(
+                    f"--out must have trials of this version, but '{path}' was "
+                    "measured on other text: delete it, and repeat the command"
+                )
 
     def jobs(self) -> list[Job]:
         """Returns a job for each rate with the first seed, and each other seed.
@@ -164,7 +171,8 @@ def try_way(recipe: EditsRecipe, key: str, rate: float, seed: int) -> dict:
         draw_documents, split_documents(open_corpus(recipe.text), 0.5)
     )
     half = "each half of the documents of --text"
-    windows = draw_windows(ids_of(measured, before.tokenize, half))
+    ids = ids_of(measured, before.tokenize, half)
+    windows = draw_windows(ids, before.longest)
     text = ids_of(trained, before.tokenize, half)
     document = " ".join(" ".join(measured).split())
     keras.utils.set_random_seed(seed)
