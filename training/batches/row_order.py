@@ -7,6 +7,9 @@ import tensorflow as tf
 # to leave little padding.
 POOL_STEPS = 64
 
+# With the default of 4, a seed that consists of small numbers hardly shuffles.
+_ROUNDS = 16
+
 
 def shuffled_rows(
     num_rows: int, batch_size: int, seed: int, step: tf.Tensor
@@ -25,6 +28,7 @@ def shuffled_rows(
         index=positions % num_rows,
         seed=tf.pad(seeds(seed, positions // num_rows), [[0, 0], [0, 1]]),
         max_index=tf.fill([batch_size], np.int64(num_rows - 1)),
+        rounds=_ROUNDS,
     )
     return rows, positions
 
@@ -50,7 +54,10 @@ def rows_of_like_length(
     rows = rows[: steps * batch_size]
     rows = tf.gather(rows, tf.argsort(tf.gather(lengths, rows), stable=True))
     place = tf.raw_ops.RandomIndexShuffle(
-        index=place, seed=tf.stack([seed, pool, 0]), max_index=steps - 1
+        index=place,
+        seed=tf.stack([seed, pool, 0]),
+        max_index=steps - 1,
+        rounds=_ROUNDS,
     )
     first = place * batch_size
     return tf.ensure_shape(rows[first : first + batch_size], [batch_size])
