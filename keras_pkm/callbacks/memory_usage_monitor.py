@@ -153,6 +153,8 @@ class MemoryUsageMonitor(keras.callbacks.Callback):
         if probe is not before or self._done < self._newest:
             self._begin_staleness(probe)
         self._step = None
+        if self.csv_path:
+            self.csv_path.parent.mkdir(parents=True, exist_ok=True)
         if self.tensorboard_dir and self._writer is None:
             self._summary = importlib.import_module("tensorflow").summary
             self._writer = self._summary.create_file_writer(

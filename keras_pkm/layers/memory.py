@@ -137,6 +137,11 @@ class Memory(StoredSettings, keras.layers.Layer):
             "implementation", implementation, IMPLEMENTATIONS
         )
         # A `ValueTable` from `build` on.
+        if table is not None and not isinstance(table, ValueTable):
+            raise ValueError(
+                "`table` must be a `keras_pkm.layers.ValueTable`. Received: "
+                f"table={table!r}."
+            )
         self.table: Any = table
         self._shared_table = table is not None
         if self.num_slots >= 2**31:
@@ -229,10 +234,7 @@ class Memory(StoredSettings, keras.layers.Layer):
         self.value_dropout_layer = keras.layers.Dropout(
             self.value_dropout, dtype=self.dtype_policy, name="value_dropout"
         )
-        if not self.trainable:
-            # Keras has told it only to the parts that were there already.
-            for part in self._flatten_layers(include_self=False):
-                part.trainable = False
+        freeze_parts(self)
 
     def value_width(self, dim: int) -> int:
         """Returns the width of the values.
@@ -463,3 +465,13 @@ class Memory(StoredSettings, keras.layers.Layer):
             "values_constraint": serialize(self.values_constraint),
             "implementation": self.implementation,
         }
+
+
+def freeze_parts(layer: keras.layers.Layer) -> None:
+    """Freezes all parts of a layer that is made frozen.
+
+    Keras has told it only to the parts that were there already.
+    """
+    if not layer.trainable:
+        for part in layer._flatten_layers(include_self=False):
+            part.trainable = False

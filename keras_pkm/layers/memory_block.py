@@ -11,6 +11,7 @@ from keras import ops
 from keras_pkm.layers.make_memory import MemoryTemplate
 from keras_pkm.layers.make_memory import make_memory
 from keras_pkm.layers.make_memory import memory_config
+from keras_pkm.layers.memory import freeze_parts
 from keras_pkm.ops.arguments import check_activity_regularizer
 from keras_pkm.ops.arguments import may_be_mask_of
 from keras_pkm.ops.backend import backend
@@ -132,6 +133,7 @@ class MemoryBlock(keras.layers.Layer):
         if self.normalization is not None:
             self.normalization.build(inputs_shape)
         self.memory.build(inputs_shape)
+        freeze_parts(self)
 
     def call(
         self,
@@ -142,8 +144,11 @@ class MemoryBlock(keras.layers.Layer):
         **kwargs: Any,
     ) -> Any:
         check_activity_regularizer(self, training, return_memory_access)
+        is_new = not self.block.built
         # Keras tells the block whether it is in training.
         outputs = self.block(*args, **kwargs)
+        if is_new:
+            freeze_parts(self.block)
         y, *others = _parts(outputs, self.block)
         if others and training:
             self._check_decoding()

@@ -13,7 +13,7 @@ from keras import ops
 from keras_pkm.layers.memory import Memory
 from keras_pkm.layers.value_table import ValueTable
 from keras_pkm.ops.arguments import integer
-from keras_pkm.ops.arguments import positive_int
+from keras_pkm.ops.arguments import positive_ints
 from keras_pkm.ops.ngram_hashes import NGrams
 from keras_pkm.ops.ngram_hashes import ngrams
 from keras_pkm.ops.tensors import MemoryAccess
@@ -346,7 +346,7 @@ class NGramMemory(Memory):
 
 def check_orders(orders: Iterable[int]) -> tuple[int, ...]:
     """Returns numbers of tokens in an n-gram, ascending."""
-    orders = tuple(positive_int("orders", order) for order in orders)
+    orders = tuple(positive_ints("orders", orders))
     if not orders or len(set(orders)) < len(orders):
         raise ValueError(
             "`orders` must be different numbers of tokens, at least one. "

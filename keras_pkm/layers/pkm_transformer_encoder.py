@@ -9,6 +9,7 @@ from keras import ops
 from keras_pkm.layers.make_memory import MemoryTemplate
 from keras_pkm.layers.make_memory import make_memory
 from keras_pkm.layers.make_memory import memory_config
+from keras_pkm.layers.memory import freeze_parts
 from keras_pkm.ops.arguments import check_activity_regularizer
 from keras_pkm.ops.arguments import finite
 from keras_pkm.ops.arguments import fraction
@@ -116,6 +117,12 @@ class PKMTransformerEncoder(keras_hub.layers.TransformerEncoder):
         )
         self.block = one_of("block", block, tuple(BLOCKS))
         self.memory = None
+        if memory is not None and not BLOCKS[block][1]:
+            raise ValueError(
+                f"`memory` must be None for a block without memory. Received: "
+                f"memory={memory!r}, block={block!r}. Pass block='resm', for "
+                "instance."
+            )
         if BLOCKS[block][1]:
             self.memory = make_memory(memory, self.dtype_policy)
 
@@ -152,6 +159,7 @@ class PKMTransformerEncoder(keras_hub.layers.TransformerEncoder):
                 self.share_sublayers(plain)
         if self.memory is not None:
             self.memory.build(inputs_shape)
+        freeze_parts(self)
 
     def share_sublayers(
         self, encoder: keras_hub.layers.TransformerEncoder

@@ -11,8 +11,10 @@ from keras_pkm.layers.memory import Memory
 from keras_pkm.layers.query_normalization import make_query_normalization
 from keras_pkm.layers.query_normalization import normalize
 from keras_pkm.layers.query_normalization import normalized_shape
+from keras_pkm.ops.arguments import boolean
 from keras_pkm.ops.arguments import fraction
 from keras_pkm.ops.arguments import positive_int
+from keras_pkm.ops.arguments import positive_ints
 from keras_pkm.ops.implementation import choose_implementation
 from keras_pkm.ops.product_key_search import product_key_search
 from keras_pkm.ops.product_key_search import read_weights
@@ -147,14 +149,13 @@ class ProductKeyMemory(Memory):
         self.num_sub_keys = int(num_sub_keys)
         self.key_dim = int(key_dim)
         self.query_normalization = query_normalization
-        self.query_hidden_dims = [
-            positive_int("query_hidden_dims", each)
-            for each in query_hidden_dims
-        ]
+        self.query_hidden_dims = positive_ints(
+            "query_hidden_dims", query_hidden_dims
+        )
         self.query_dropout = fraction("query_dropout", query_dropout)
         self.key_dropout = fraction("key_dropout", key_dropout)
         self.head_dropout = fraction("head_dropout", head_dropout)
-        self.gate = bool(gate)
+        self.gate = boolean("gate", gate)
         self.sub_keys_initializer = keras.initializers.get(sub_keys_initializer)
         self.sub_keys_regularizer = keras.regularizers.get(sub_keys_regularizer)
         self.sub_keys_constraint = keras.constraints.get(sub_keys_constraint)

@@ -95,7 +95,9 @@ class ClassMemoryUsage(keras.metrics.Metric):
                 or XLA, they raise nothing, and their examples are not counted.
         """
         all_slots = ops.convert_to_tensor(slots, "int32")
-        read, shares, counted = flatten_access(all_slots, weights, padding_mask)
+        read, shares, counted = flatten_access(
+            all_slots, weights, padding_mask, self.num_slots
+        )
         classes = class_labels(labels, "labels")
         check_shapes(
             "`labels` must have one label for each example of `slots`.",

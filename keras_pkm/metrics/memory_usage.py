@@ -95,7 +95,9 @@ class MemoryUsage(keras.metrics.Metric):
             padding_mask: optional bool or int tensor of shape `(...)`, false
                 or 0 at padding, which is not counted.
         """
-        read, shares, counted = flatten_access(slots, weights, padding_mask)
+        read, shares, counted = flatten_access(
+            slots, weights, padding_mask, self.num_slots
+        )
         heads, top_k = read.shape[-2:]
         is_read = ops.cast(shares != 0, counted.dtype)
         is_read *= counted[:, None, None]

@@ -5,6 +5,7 @@ from typing import Any
 import numpy.typing as npt
 from keras import ops
 
+from keras_pkm.metrics.class_labels import check_values
 from keras_pkm.metrics.dtypes import INT
 from keras_pkm.metrics.dtypes import WIDEST_FLOAT
 from keras_pkm.ops.tensors import Tensor
@@ -13,7 +14,8 @@ from keras_pkm.ops.tensors import Tensor
 def flatten_access(
     slots: npt.ArrayLike,
     weights: npt.ArrayLike,
-    padding_mask: npt.ArrayLike | None = None,
+    padding_mask: npt.ArrayLike | None,
+    num_slots: int,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Returns an access with one row a token, and which rows are not padding.
 
@@ -21,6 +23,7 @@ def flatten_access(
         slots: int tensor of shape `(..., num_heads, top_k)`.
         weights: float tensor of the same shape.
         padding_mask: optional bool or int tensor of shape `(...)`.
+        num_slots: The number of slots that there are.
 
     Returns:
         Slots (int32) and weights (of the widest float dtype) of shape
@@ -28,7 +31,10 @@ def flatten_access(
         `(tokens,)`, 0 at padding and 1 elsewhere.
 
     Raises:
-        ValueError: the shapes do not fit.
+        ValueError: the shapes do not fit, or a slot is none of these. In a
+            graph of TensorFlow, where values are not known yet, the latter is
+            `tf.errors.InvalidArgumentError`. In functions compiled by JAX or
+            XLA, tokens that read such a slot are not counted.
     """
     all_slots = ops.convert_to_tensor(slots, "int32")
     if len(all_slots.shape) < 2:
@@ -58,7 +64,15 @@ def flatten_access(
             mask.shape,
         )
         counted = ops.cast(ops.cast(ops.reshape(mask, (-1,)), "bool"), INT)
-    return flat_slots, flat_weights, counted
+    is_slot = (flat_slots >= 0) & (flat_slots < num_slots)
+    is_right = ops.all(is_slot, axis=(1, 2))
+    check_values(
+        is_right,
+        "`slots` must be those of a memory with `num_slots` slots, "
+        f"{num_slots}.",
+        flat_slots,
+    )
+    return flat_slots, flat_weights, counted * ops.cast(is_right, INT)
 
 
 def check_shapes(rule: str, expected: Any, received: Any) -> None:

@@ -62,6 +62,33 @@ def positive_int(name: str, value: Any) -> int:
     return integer(name, value, least=1)
 
 
+def positive_ints(name: str, values: Any) -> list[int]:
+    """Returns the values of an argument that must be positive integers.
+
+    Raises:
+        ValueError: it is not iterable, or one of them is not.
+    """
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise ValueError(
+            f"`{name}` must be a list of positive integers. Received: "
+            f"{name}={values!r}."
+        )
+    return [positive_int(name, value) for value in values]
+
+
+def boolean(name: str, value: Any) -> bool:
+    """Returns the value of an argument that must be true or false.
+
+    Raises:
+        ValueError: it is something else, such as a string.
+    """
+    if plain(value) not in (True, False):
+        raise ValueError(
+            f"`{name}` must be True or False. Received: {name}={value!r}."
+        )
+    return bool(plain(value))
+
+
 def positive_int_or_none(name: str, value: Any) -> int | None:
     """Like `positive_int`, for an argument that may be `None`."""
     return None if value is None else positive_int(name, value)
@@ -154,6 +181,10 @@ def check_activity_regularizer(
 
 def check_mask(inputs: Tensor, mask: Tensor | None) -> None:
     """Checks that a mask, if there is one, has the shape of the inputs."""
+    if mask is not None and not hasattr(mask, "shape"):
+        raise ValueError(
+            f"`mask` must be a tensor or an array. Received: mask={mask!r}."
+        )
     if mask is not None and not may_be_mask_of(inputs, mask):
         raise ValueError(
             "`mask` must have the shape of `inputs` without the last "

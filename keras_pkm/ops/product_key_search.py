@@ -65,7 +65,12 @@ def product_key_search(
     - [Lample et al., 2019](https://arxiv.org/abs/1907.05242), section 3.2.
     """
     top_k = positive_int("top_k", top_k)
-    num_heads, _, _, half = sub_keys.shape
+    num_heads, _, num_sub_keys, half = sub_keys.shape
+    if top_k > num_sub_keys:
+        raise ValueError(
+            "`top_k` must be at most the number of sub-keys of each half, "
+            f"{num_sub_keys}. Received: top_k={top_k}."
+        )
     if tuple(queries.shape[1:]) != (num_heads, 2 * half):
         raise ValueError(
             "`queries` must be of shape (tokens, num_heads, key_dim), with the "

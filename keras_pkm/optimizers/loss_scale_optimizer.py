@@ -46,6 +46,12 @@ class LossScaleOptimizer(keras.optimizers.LossScaleOptimizer):
         name: str | None = None,
         **kwargs: Any,
     ):
+        if not isinstance(inner_optimizer, keras.optimizers.Optimizer):
+            raise ValueError(
+                "`inner_optimizer` must be a `keras.optimizers.Optimizer`, "
+                "such as `PKMAdam()`. Received: "
+                f"inner_optimizer={inner_optimizer!r}."
+            )
         super().__init__(
             inner_optimizer,
             # A scale of 0 would take all gradients away.

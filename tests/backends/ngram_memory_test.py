@@ -302,6 +302,7 @@ def test_wrong_shapes(inputs, ids, match):
         ({"orders": ()}, "`orders` must be different numbers"),
         ({"orders": (2, 2)}, "`orders` must be different numbers"),
         ({"orders": (0,)}, "`orders` must be a positive integer"),
+        ({"orders": 2}, "`orders` must be a list of positive integers"),
         ({"gate": "silu"}, '`gate` must be "engram" or None'),
         ({"hash_seed": -1}, "`hash_seed` must be an integer of at least 0"),
         ({"num_heads": 0}, "`num_heads` must be a positive integer"),

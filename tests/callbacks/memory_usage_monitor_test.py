@@ -115,7 +115,8 @@ def test_measures_into_logs_csv_and_tensorboard(held_out, tmp_path):
     monitor = MemoryUsageMonitor(
         held_out,
         every=2,
-        csv_path=tmp_path / "usage.csv",
+        # A folder that does not exist yet.
+        csv_path=tmp_path / "new" / "usage.csv",
         tensorboard_dir=tmp_path / "board",
     )
     history = fit(task, monitor).history
@@ -124,7 +125,7 @@ def test_measures_into_logs_csv_and_tensorboard(held_out, tmp_path):
     for number, figures in expected.items():
         for name, value in figures.items():
             assert history[f"memory_{number}_{name}"][-1] == value
-    with open(tmp_path / "usage.csv") as file:
+    with open(tmp_path / "new" / "usage.csv") as file:
         rows = list(csv.DictReader(file))
     # Steps 2, 4, 6, and 3, the end of the first epoch; once each.
     assert [(row["step"], row["layer"]) for row in rows] == [

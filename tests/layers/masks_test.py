@@ -105,15 +105,28 @@ def test_padding_is_no_part_of_an_n_gram():
 
 
 @pytest.mark.parametrize("build", ["from_config", "clone"])
-def test_a_frozen_memory_remains_frozen(build):
-    memory = ProductKeyMemory(**MEMORY, trainable=False)
-    model = keras.Sequential([keras.Input((16,)), memory])
+@pytest.mark.parametrize("kind", ["memory", "encoder", "block"])
+def test_a_frozen_layer_remains_frozen(build, kind):
+    if kind == "memory":
+        layer = ProductKeyMemory(**MEMORY, trainable=False)
+    elif kind == "encoder":
+        layer = PKMTransformerEncoder(
+            32, 2, block="resm", memory=MEMORY, trainable=False
+        )
+    else:
+        plain = keras_hub.layers.TransformerEncoder(32, 2)
+        layer = MemoryBlock(plain, MEMORY, trainable=False)
+    shape = (16,) if kind == "memory" else (3, 16)
+    model = keras.Sequential([keras.Input(shape), layer])
+    assert model.trainable_weights == []
     if build == "clone":
         model = keras.models.clone_model(model)
     else:
         model = keras.Sequential.from_config(model.get_config())
     assert model.trainable_weights == []
-    x = np.random.default_rng(0).normal(size=(8, 16))
+    x = np.random.default_rng(0).normal(size=(8, *shape))
+    model(x)
+    assert model.weights and model.trainable_weights == []
     before = model.get_weights()
     model(x, training=True)
     for old, new in zip(before, model.get_weights()):

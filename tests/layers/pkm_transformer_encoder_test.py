@@ -11,7 +11,8 @@ MEMORY = {"num_sub_keys": 8, "num_heads": 2, "top_k": 4, "key_dim": 6}
 
 
 def encoder(block="resm", **kwargs):
-    return PKMTransformerEncoder(24, 2, block=block, memory=MEMORY, **kwargs)
+    memory = None if block == "ffn" else MEMORY
+    return PKMTransformerEncoder(24, 2, block=block, memory=memory, **kwargs)
 
 
 @pytest.fixture
@@ -191,6 +192,8 @@ def test_symbolic_outputs():
 def test_impossible_arguments(inputs):
     with pytest.raises(ValueError, match='`block`.*"ffn" or "pkm".*memory'):
         PKMTransformerEncoder(24, 2, block="memory")
+    with pytest.raises(ValueError, match="`memory` must be None for a block"):
+        PKMTransformerEncoder(24, 2, memory={"num_sub_keys": 8})
     with pytest.raises(ValueError, match="`return_memory_access=True`"):
         encoder("ffn")(inputs, return_memory_access=True)
     with pytest.raises(ValueError, match="`num_heads` must be at most"):

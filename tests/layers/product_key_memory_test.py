@@ -196,6 +196,9 @@ def test_dropouts_act_in_training_only():
         ("query_normalization", "instance", '"half_layer" or None'),
         ("query_dropout", 1.0, r"\[0, 1\)"),
         ("value_dropout", -0.1, r"\[0, 1\)"),
+        ("gate", "none", "True or False"),
+        ("query_hidden_dims", 64, "a list of positive integers"),
+        ("table", "a", "a `keras_pkm.layers.ValueTable`"),
     ],
 )
 def test_impossible_arguments(argument, value, message):
@@ -212,6 +215,8 @@ def test_impossible_inputs():
         small_layer()(tf.ones((2, 3, 10)), mask=tf.ones((2, 4)))
     with pytest.raises(ValueError, match=r"`mask`.*\(2, 3, 1\)"):
         small_layer()(tf.ones((2, 3, 10)), mask=tf.ones((2, 3, 1)))
+    with pytest.raises(ValueError, match="`mask` must be a tensor"):
+        small_layer()(tf.ones((1, 2, 10)), mask=[[1, 0]])
 
 
 def test_symbolic_memory_access():

@@ -5,6 +5,7 @@ import pytest
 import tensorflow as tf
 
 from keras_pkm.metrics import ClassMemoryUsage
+from keras_pkm.metrics import MemoryUsage
 from tests.contracts import check_config_round_trip
 from tests.contracts import fresh_rng
 
@@ -152,6 +153,18 @@ def test_labels_that_are_none(labels, message):
     with pytest.raises(ValueError, match=f"{message}.*Received"):
         metric.update_state(slots, weights, labels)
     assert not metric.counts.any()
+
+
+@pytest.mark.parametrize("metric", [ClassMemoryUsage(4), MemoryUsage(4)])
+def test_slots_of_a_larger_memory(metric):
+    """They would be counted as reads of the other class."""
+    slots, weights, labels, _ = random_access(fresh_rng(), 10, 5)
+    arguments = (slots, weights, labels)[: 3 - isinstance(metric, MemoryUsage)]
+    with pytest.raises(ValueError, match="`num_slots` slots, 4. Received: "):
+        metric.update_state(*arguments)
+    counted = metric.counts
+    counted = counted["reads"] if isinstance(counted, dict) else counted
+    assert not counted.any()
 
 
 def test_shapes_that_do_not_fit():

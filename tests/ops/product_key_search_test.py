@@ -123,6 +123,12 @@ def test_gradient_is_that_of_all_scores(tokens, compiled, implementation):
     assert_close(actual[1], expected[1])
 
 
+def test_more_slots_than_sub_keys_are_refused():
+    sub_keys = np.zeros((4, 2, 8, 16), "float32")
+    with pytest.raises(ValueError, match="at most the number of sub-keys.* 8"):
+        product_key_search(np.zeros((10, 4, 32), "float32"), sub_keys, 9)
+
+
 def test_queries_of_other_heads_are_refused():
     """Their number of entries may fit, but not their shape."""
     sub_keys = np.zeros((4, 2, 8, 16), "float32")

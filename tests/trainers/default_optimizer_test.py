@@ -74,6 +74,12 @@ def test_half_precision_is_scaled():
     assert type(new_task(dtype=policies).optimizer) is LossScaleOptimizer
 
 
+@pytest.mark.parametrize("inner", ["adam", PKMAdam])
+def test_only_optimizers_can_be_wrapped(inner):
+    with pytest.raises(ValueError, match="`inner_optimizer` must be"):
+        LossScaleOptimizer(inner)
+
+
 @pytest.mark.parametrize("optimizer", ["adam", "AdamW", "scaled"])
 def test_another_optimizer_is_warned_of_once(optimizer, caplog):
     if optimizer == "AdamW":
