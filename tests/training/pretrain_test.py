@@ -126,7 +126,8 @@ def test_init_from(tiny_run, train, source):
 def test_init_from_a_directory_of_transformers(train, tmp_path):
     pytest.importorskip("safetensors", reason="safetensors is not installed")
     with pytest.warns(UserWarning, match="New, with.*: pooled_dense/kernel"):
-        results = train("--init-from", str(HUGGING_FACE))
+        sizes = "--hidden-dim 8 --intermediate-dim 12".split()
+        results = train("--init-from", str(HUGGING_FACE), *sizes)
     task = models.MemoryBertMaskedLM.from_preset(str(tmp_path / "run" / "last"))
     with pytest.warns(UserWarning, match="New, with.*: pooled_dense/kernel"):
         theirs = models.from_transformers(
@@ -147,7 +148,8 @@ def test_init_from_a_directory_of_transformers(train, tmp_path):
 
 @pytest.mark.slow
 def test_another_backbone(tiny_run, train, tmp_path, capsys):
-    train(*"--backbone roberta --num-layers 1 --memory-layers 1".split())
+    sizes = "--num-layers 1 --memory-layers 1".split()
+    train("--backbone", "roberta", *sizes)
     run_dir = tmp_path / "run"
     task = keras_hub.models.MaskedLM.from_preset(str(run_dir / "best"))
     assert type(task) is models.MemoryRobertaMaskedLM
@@ -166,7 +168,7 @@ def test_another_backbone(tiny_run, train, tmp_path, capsys):
     args = f"--init-from {run_dir} --text {tiny_run.corpus}"
     assert main([*args.split(), "--out", str(tmp_path / "more")]) == 2
     assert "at most the model's 16, received 32" in capsys.readouterr().err
-    train("--init-from", str(run_dir), name="more")
+    train("--init-from", str(run_dir), *sizes, name="more")
     again = keras_hub.models.MaskedLM.from_preset(str(tmp_path / "more/last"))
     assert type(again) is type(task)
 

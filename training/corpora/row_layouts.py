@@ -89,12 +89,15 @@ def stream_rows(
 
     All documents are concatenated, each followed by the end token. A row is the
     start token and the next `length` - 1 tokens of that stream. No token is
-    lost; documents without tokens are dropped. The last row is filled up with
-    end tokens.
+    lost, except an end token that would be alone in the last row and looks like
+    padding there; documents without tokens are dropped. The last row is filled
+    up with end tokens.
     """
     start, end = tokenizer.start_token_id, tokenizer.end_token_id
     tokens = itertools.chain.from_iterable(
         [*ids, end] for ids in tokenize_documents(documents, tokenizer) if ids
     )
     while some := list(itertools.islice(tokens, length - 1)):
+        if len(some) < length - 1 and some == [start] == [end]:
+            return
         yield [start, *some] + [end] * (length - 1 - len(some))

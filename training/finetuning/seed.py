@@ -11,6 +11,7 @@ from keras_pkm.callbacks import TrainingCheckpoint
 from keras_pkm.files.checksums import record_checksums
 from keras_pkm.files.presets import save_preset
 from keras_pkm.files.whole_files import write_whole
+from keras_pkm.layers.value_table import first_values
 from keras_pkm.models import copy_matching_weights
 from keras_pkm.models import freeze_memory
 from training.batches.labelled import training_batches
@@ -117,6 +118,10 @@ def copy_backbone(
         **plain,
         "config": {**plain["config"], "dropout": recipe.dropout},
     }
+    memory = config.get("memory")
+    if recipe.from_scratch and memory:
+        # The values of an added memory are zero at first.
+        config["memory"] = _with_drawn_values(memory)
     copy = type(backbone).from_config(config)
     if not recipe.from_scratch:
         # A new memory is drawn with the seed.
@@ -124,6 +129,16 @@ def copy_backbone(
     if recipe.freeze:
         freeze_memory(copy, recipe.freeze)
     return copy
+
+
+def _with_drawn_values(memory: dict) -> dict:
+    """The config of a memory, or its arguments, with values to begin with."""
+    arguments = dict(memory["config"] if "class_name" in memory else memory)
+    if arguments.get("values_initializer") is None:
+        arguments["values_initializer"] = first_values()
+    if "class_name" in memory:
+        return {**memory, "config": arguments}
+    return arguments
 
 
 class EvaluateDevSets(keras.callbacks.Callback):

@@ -6,9 +6,11 @@ import keras
 
 from keras_pkm.layers import ProductKeyMemory
 from keras_pkm.layers.memories import memories
+from training.commands.fields import check_unused
 from training.commands.fields import out_of_range
 from training.loading.pretrained_model import LanguageModel
 from training.loading.pretrained_model import load_language_model
+from training.pretraining.recipe import RECIPES
 from training.pretraining.recipe import PretrainingRecipe
 from training.runs.user_error import UserError
 
@@ -30,7 +32,8 @@ def recipe_of_initial_model(
     """Returns the recipe with the sizes of the initial model.
 
     If the model has memory, its sizes are taken over, too. There is no plain
-    stage then: the initial model replaces it.
+    stage then: the initial model replaces it. Flags that ask for something else
+    are refused.
     """
     if initial is None:
         return recipe
@@ -83,7 +86,13 @@ def recipe_of_initial_model(
             memory_value_dim=memory["value_dim"],
             query_normalization=memory["query_normalization"] or "none",
         )
-    return dataclasses.replace(recipe, plain_steps=0, **decided)
+    decided["plain_steps"] = 0
+    default = RECIPES[recipe.recipe]
+    for name, value in decided.items():
+        if getattr(recipe, name) not in (value, getattr(default, name)):
+            reason = f"--init-from sets it to {value}"
+            check_unused(recipe, (name,), reason, default)
+    return dataclasses.replace(recipe, **decided)
 
 
 def _check_memory(config: dict) -> None:

@@ -295,6 +295,9 @@ def check_flags(recipe: PretrainingRecipe) -> None:
             "encoder"
         )
         check_unused(recipe, ("fresh_feed_forward",), reason, default)
+    if recipe.vocabulary is not None:
+        reason = "--vocabulary has a size of its own"
+        check_unused(recipe, ("vocabulary_size",), reason, default)
     if recipe.validation is not None:
         reason = "--validation is held out"
         check_unused(recipe, ("held_out",), reason, default)

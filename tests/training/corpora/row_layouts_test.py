@@ -3,8 +3,11 @@
 import itertools
 
 import keras_hub
+import numpy as np
 import pytest
+import tensorflow as tf
 
+from training.batches.objectives import next_tokens
 from training.corpora.byte_pairs import train_byte_pairs
 from training.corpora.row_layouts import stream_rows
 
@@ -40,3 +43,15 @@ def test_no_byte_is_lost(tokenizer, length):
         list(itertools.takewhile(lambda token: token == end, reversed(stream)))
     )
     assert len(stream) - filled <= length - 1
+
+
+def test_every_token_of_a_row_is_predicted(tokenizer):
+    """Also if the last row would have nothing but the last end."""
+    end = tokenizer.end_token_id
+    count = len(tokenizer(DOCUMENTS[0]))
+    for length in range(3, count + 3):
+        rows = np.array(list(stream_rows(DOCUMENTS[:1], tokenizer, length)))
+        _, _, weights = next_tokens(tf.constant(rows), end)
+        is_alone = count % (length - 1) == 0
+        assert weights.numpy().sum() == count + (not is_alone)
+        assert len(rows) == -(-(count + (not is_alone)) // (length - 1))

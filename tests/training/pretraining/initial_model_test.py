@@ -87,6 +87,31 @@ def test_a_memory_with_settings_that_no_flag_has(memory, others, message):
         recipe_of_initial_model(RECIPE, initial)
 
 
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ({"memory_block": "ffn"}, "--memory-block would do nothing.* to resm"),
+        ({"num_sub_keys": 9}, "--num-sub-keys would do nothing.* to 8"),
+        ({"plain_steps": 5}, "--plain-steps would do nothing.* to 0"),
+        ({"num_layers": 12}, "--num-layers would do nothing.* to 2"),
+        ({"backbone": "gpt2"}, "--backbone would do nothing.* to bert"),
+        ({"num_layers": 2, "num_sub_keys": 8}, None),
+    ],
+)
+def test_flags_that_the_model_decides(flags, message):
+    backbone = keras_hub.models.BertBackbone(**SIZES)
+    task = keras_pkm.models.add_memory(
+        keras_hub.models.BertMaskedLM(backbone), (1,), MEMORY, "resm"
+    )
+    initial = LanguageModel(task, family_named("bert"), None)
+    recipe = dataclasses.replace(RECIPE, init_from="x", **flags)
+    if message is None:
+        recipe_of_initial_model(recipe, initial)
+        return
+    with pytest.raises(UserError, match=message):
+        recipe_of_initial_model(recipe, initial)
+
+
 def test_networks_beside_a_memory_that_is_there_are_not_drawn():
     backbone = keras_hub.models.BertBackbone(**SIZES)
     task = keras_pkm.models.add_memory(
@@ -133,5 +158,12 @@ def test_a_new_memory_is_drawn_with_the_seed(tmp_path):
         np.testing.assert_array_equal(weight, weights[1][path], err_msg=path)
     (keys,) = (path for path in weights[0] if path.endswith("/sub_keys"))
     assert (weights[1][keys] != weights[2][keys]).any()
+    values = keys.replace("sub_keys", "table/values")
+    assert not weights[0][values].any()
+    # Unless everything is drawn.
+    recipe = dataclasses.replace(recipe, from_scratch=True)
+    copy = copy_backbone(recipe, pretrained)
+    for memory in keras_pkm.models.memories(copy).values():
+        assert np.std(memory.table.values) > 0.1
     (words,) = (path for path in weights[0] if "token_embedding" in path)
     np.testing.assert_array_equal(weights[1][words], weights[2][words])
