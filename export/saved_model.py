@@ -10,6 +10,7 @@ and TensorFlow Serving load.
 import functools
 import pathlib
 import sys
+from typing import Any
 
 if __name__ == "__main__":
     # A clone runs its own code, from any folder, installed or not.
@@ -48,6 +49,9 @@ def export(recipe: ExportRecipe) -> str:
     }
     tokenizer = source.load_tokenizer()
     model = source.load(recipe.what)
+    # An encoder takes inputs of any length.
+    is_read = recipe.what != "encoder" or any(lines.values())
+    length = source.sequence_length if is_read else None
     # What training knows of the texts.
     results = source.results if recipe.what == "classifier" else {}
     trained = source.recipe if recipe.what == "qa" else {}
@@ -60,9 +64,7 @@ def export(recipe: ExportRecipe) -> str:
                 recipe.out,
                 what=recipe.what,
                 tokenizer=tokenizer,
-                sequence_length=(
-                    recipe.sequence_length or source.sequence_length
-                ),
+                sequence_length=recipe.sequence_length or length,
                 labels=recipe.labels or results.get("classes") or (),
                 texts=recipe.texts or results.get("texts"),
                 stride=recipe.stride or trained.get("stride"),
@@ -72,9 +74,12 @@ def export(recipe: ExportRecipe) -> str:
                 values_dtype=recipe.values_dtype,
                 keep_top=recipe.keep_top,
                 **lines,
-                # The rest of the path is private.
+                # The rest of paths is private.
                 name="/".join(pathlib.Path(source.name).resolve().parts[-2:]),
-                recipe=source.recipe,
+                recipe={
+                    field: without_folders(value)
+                    for field, value in source.recipe.items()
+                },
                 report=source.report,
                 progress=functools.partial(tqdm, disable=None),
             )
@@ -86,6 +91,16 @@ def export(recipe: ExportRecipe) -> str:
     if exported.change:
         print(exported.change)
     return f"{exported.path}: {exported.what}, {exported.size / 1e6:,.1f} MB"
+
+
+def without_folders(value: Any) -> Any:
+    """The names of files alone, where a setting names files."""
+    if not isinstance(value, str) or "://" in value:
+        return value
+    parts = value.split(",")
+    if all(part.startswith("tfds:") for part in parts):
+        return value
+    return ",".join(part.rstrip("/").rpartition("/")[2] for part in parts)
 
 
 if __name__ == "__main__":

@@ -4,6 +4,8 @@ import itertools
 import os
 from collections.abc import Sequence
 
+import tensorflow as tf
+
 from keras_pkm.export.arguments import ArgumentError
 from keras_pkm.export.arguments import check_texts
 from keras_pkm.export.arguments import check_unchanged
@@ -90,8 +92,15 @@ def memory_usage(
         for first in range(0, len(text), batch_size)
     ]
     accesses = iter(served.read(progress(batches, "Usage")))
-    # There is one, since there is text.
-    first = next(accesses)
+    try:
+        # There is one, since there is text.
+        first = next(accesses)
+    except (TypeError, ValueError, tf.errors.InvalidArgumentError) as error:
+        reason = " ".join(str(error).split())[:200]
+        raise ArgumentError(
+            f"`model` and `preprocessor` must suit each other, received "
+            f"'{model}' and '{preprocessor}': {reason}"
+        ) from error
     usage = UsageCounter(first.num_slots)
     for access in itertools.chain([first], accesses):
         usage.update(access.memories, access.is_token)

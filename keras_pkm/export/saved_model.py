@@ -17,6 +17,7 @@ from keras_pkm.export.arguments import ArgumentError
 from keras_pkm.export.arguments import check_new_directory
 from keras_pkm.export.arguments import check_options
 from keras_pkm.export.arguments import check_texts
+from keras_pkm.export.encoder import INPUTS
 from keras_pkm.export.encoder import Encoder
 from keras_pkm.export.memories_file import write_memories
 from keras_pkm.export.model_card import format_model_card
@@ -175,6 +176,12 @@ def saved_model(
         *(what, values_dtype, sequence_length, stride, answer_length, labels),
         *(texts, keep_top, prune_unused, compare),
     )
+    if what == "encoder" and sequence_length and not (prune_unused or compare):
+        raise ArgumentError(
+            "`sequence_length` would do nothing with `what` encoder without "
+            "`prune_unused` or `compare`, because inputs may have any length: "
+            "leave it out"
+        )
     check_texts("labels", labels)
     check_texts("prune_unused", prune_unused)
     check_texts("compare", compare)
@@ -188,9 +195,16 @@ def saved_model(
         backbone, head = _backbone_and_head(task, what)
         model = head or backbone
         _check_precision(model, values_dtype)
-        longest = backbone.max_sequence_length
-        length = length or min(_LENGTH, longest)
-        if length > longest:
+        if unknown := set(backbone.input) - set(INPUTS.values()):
+            raise ArgumentError(
+                f"`task` must have the inputs {', '.join(INPUTS.values())}, or "
+                f"some of them, received a `{type(backbone).__name__}` with "
+                f"{', '.join(sorted(unknown))}"
+            )
+        # Models with relative positions take any length.
+        longest = getattr(backbone, "max_sequence_length", None)
+        length = length or min(_LENGTH, longest or _LENGTH)
+        if longest is not None and length > longest:
             raise ArgumentError(
                 f"`sequence_length` must be at most the model's {longest}, "
                 f"received {length}"
@@ -209,7 +223,14 @@ def saved_model(
                 "none: leave it out"
             )
         if what == "encoder":
-            module = SavedEncoder(encoder, head)
+            try:
+                module = SavedEncoder(encoder, head)
+            except tf.errors.OperatorNotAllowedInGraphError as error:
+                raise ArgumentError(
+                    "`task` must be a model that TensorFlow can trace for "
+                    "inputs of any length, received a "
+                    f"`{type(backbone).__name__}`"
+                ) from error
         elif what == "mlm":
             module = SavedMaskedLM(encoder, head, tokenizer, length)
         elif what == "classifier":
@@ -370,4 +391,5 @@ def _write(
         (partial / "README.md").write_text(card, encoding="utf-8")
         if encoder is not None and encoder.tables:
             write_memories(partial, model, encoder)
-        seal_directory(partial)
+        # The licence is still to be filled in there.
+        seal_directory(partial, but=("README.md",))

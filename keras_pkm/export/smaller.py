@@ -88,9 +88,13 @@ def make_encoder(
                 )
             measured = _rows(chosen, is_measured)
             chosen = _rows(chosen, ~is_measured)
+        read = _read_mass(before, chosen, progress)
+        if hasattr(task, "masked_lm_head"):
+            # Masks read other slots than the tokens that they hide.
+            at_masks = _read_mass(before, _mask(chosen, special), progress)
+            read = {number: read[number] + at_masks[number] for number in read}
         kept = {
-            number: kept_slots(mass, keep_top)
-            for number, mass in _read_mass(before, chosen, progress).items()
+            number: kept_slots(mass, keep_top) for number, mass in read.items()
         }
         for number, memory in memories(backbone).items():
             if isinstance(memory, FactMemory):

@@ -50,11 +50,16 @@ def record_checksums(root: pathlib.Path, paths: Iterable[pathlib.Path]) -> None:
     _write(path, sums)
 
 
-def seal_directory(root: pathlib.Path) -> None:
-    """Writes the checksums of all files of a directory, at any depth."""
+def seal_directory(root: pathlib.Path, but: Iterable[str] = ()) -> None:
+    """Writes the checksums of all files of a directory, at any depth.
+
+    Args:
+        root: The directory.
+        but: Files that may change, as paths relative to it.
+    """
     files = (path for path in root.rglob("*") if path.is_file())
     names = (path.relative_to(root).as_posix() for path in files)
-    write_checksums(root / CHECKSUMS, sorted(set(names) - {CHECKSUMS}))
+    write_checksums(root / CHECKSUMS, sorted(set(names) - {CHECKSUMS, *but}))
 
 
 def find_change(path: str | os.PathLike[str]) -> str | None:

@@ -77,10 +77,12 @@ def remove_leftovers(root: pathlib.Path) -> None:
     other process may write into `root` meanwhile.
     """
     for path in list(root.rglob(f"*.{_PARTIAL}")):
-        if is_temporary(path):
+        # It may have been in another one, which is gone.
+        if is_temporary(path) and path.exists():
             _remove(path)
     for path in list(root.rglob(f"*.{_REPLACED}")):
-        if found := _TEMPORARY.fullmatch(path.name):
+        found = _TEMPORARY.fullmatch(path.name)
+        if found and path.exists():
             if path.with_name(found[1]).exists():
                 _remove(path)
             else:

@@ -101,4 +101,10 @@ def memory_config(template: MemoryTemplate) -> dict[str, Any]:
     # Copies are other objects, and are built when they know their inputs.
     for of_the_object in ("build_config", "shared_object_id"):
         config.pop(of_the_object, None)
+    if "class_name" in config and not isinstance(config.get("config"), dict):
+        raise ValueError(
+            "`memory` must have a dict `config` beside its `class_name`, as "
+            "`keras.saving.serialize_keras_object` returns it. Received: "
+            f"memory={config!r}."
+        )
     return config

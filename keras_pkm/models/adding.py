@@ -146,8 +146,8 @@ def _around(
         )
     for new, old in zip(new_head, old_head):
         new.assign(old)
-    if isinstance(plain, keras_hub.models.CausalLM):
-        # `compile` chose how it generates.
+    # `compile` chose how it generates.
+    if hasattr(plain, "sampler"):
         task.sampler = plain.sampler
     return task
 

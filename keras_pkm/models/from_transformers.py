@@ -16,6 +16,7 @@ from keras_pkm.models.families import backbone_class
 from keras_pkm.models.families import plain_task_class
 from keras_pkm.models.families import task_class
 from keras_pkm.ops.arguments import only_known
+from keras_pkm.ops.arguments import positive_ints
 
 
 def from_transformers(
@@ -89,7 +90,7 @@ def from_transformers(
             f"`{'`, `'.join(kwargs)}` can be given with `task` only. "
             "Received: task=None."
         )
-    memory_layers = tuple(memory_layers)
+    memory_layers = tuple(positive_ints("memory_layers", memory_layers))
     if not memory_layers and (memory is not None or share_table):
         raise ValueError(
             "`memory_layers` must name the layers that get a memory. Received: "

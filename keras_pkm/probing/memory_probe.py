@@ -66,7 +66,9 @@ class MemoryProbe:
             # Layers above the last memory need not be computed.
             self._backbone = getattr(model, "backbone", model)
             outputs = getattr(self._backbone, "memory_outputs", {})
-            if set(outputs) == set(self._memories):
+            # Reads at images have no place in a mask of text.
+            has_images = "images" in self._backbone.input
+            if set(outputs) == set(self._memories) and not has_images:
                 self._accesses = keras.Model(self._backbone.inputs, outputs)
         with self._strategy.scope():
             self._usage = UsageCounter.of_model(model)

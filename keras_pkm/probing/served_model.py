@@ -46,6 +46,12 @@ class ServedModel:
                     "directory of an exported one"
                 )
             self._preprocessor = _load(preprocessor)
+            _check_outputs(self._preprocessor, preprocessor, self._inputs)
+        elif preprocessor is not None:
+            raise ValueError(
+                f"'{path}' takes text itself, so that '{preprocessor}' would "
+                "do nothing: leave the preprocessor out"
+            )
 
     def read(self, batches: Iterable[list[str]]) -> Iterable[MemoryAccess]:
         """Yields the memory reads of the model, batch by batch.
@@ -101,6 +107,20 @@ def _access_of(
         memories,
         {number: int(found[f"num_slots_{number}"]) for number in numbers},
     )
+
+
+def _check_outputs(
+    preprocessor: Any, path: str | os.PathLike[str], inputs: set[str]
+) -> None:
+    """Checks that a preprocessor makes the inputs of an encoder."""
+    serve = getattr(preprocessor, "signatures", {}).get("serving_default")
+    found = set(serve.structured_outputs) if serve else set()
+    if found != inputs:
+        raise ValueError(
+            f"'{path}' must be an exported preprocessor, which returns "
+            f"{', '.join(sorted(inputs))}, but returns "
+            f"{', '.join(sorted(found)) or 'nothing'}"
+        )
 
 
 def _load(path: str | os.PathLike[str]) -> Any:

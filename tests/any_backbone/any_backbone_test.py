@@ -101,6 +101,16 @@ def test_padding_reads_nothing(family):
     np.testing.assert_allclose(weights, mask * heads, atol=1e-5)
 
 
+@slow_on_tensorflow
+def test_a_probe_counts_reads_at_images():
+    model = keras_pkm.models.add_memory(make_plain("PaliGemma"), (1,), FILLED)
+    inputs = inputs_of(model)
+    found = keras_pkm.models.MemoryProbe(model).measure(inputs)
+    _, weights = keras.Model(model.input, model.memory_outputs)(inputs)[1]
+    heads = (to_numpy(weights).sum(-1) > 0).sum()
+    assert found[1]["top1_reads"] == heads > 2 * inputs["padding_mask"].sum()
+
+
 def test_masks_of_images_and_of_decoding():
     model = keras_pkm.models.add_memory(make_plain("PaliGemma"), (1,), FILLED)
     (block, _) = model.transformer_layers
@@ -355,3 +365,10 @@ def test_there_is_room_for_the_ids_of_a_whole_cache(cache):
     """Gemma 3 has one for each layer."""
     ids = decoding._no_ids_yet(np.ones((1, 8), "int32"), cache, 0)
     assert ids.shape == (1, 32)
+
+
+def test_a_causal_task_that_is_not_compiled():
+    task = keras_hub.models.GPT2CausalLM(make_plain("GPT2"), compile=False)
+    assert keras_pkm.models.memories(
+        keras_pkm.models.add_memory(task, (1,), MEMORY)
+    )

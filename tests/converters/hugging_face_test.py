@@ -259,6 +259,11 @@ def test_a_head_of_another_activation(directory):
         ({"task": keras_hub.models.CausalLM}, "a `BertBackbone` has.*CausalLM"),
         ({"task": "masked_lm"}, "`task` must be one of the classes `MaskedLM`"),
         ({"memory_layers": (3,)}, "`memory_layers` must be .*num_layers=2"),
+        ({"memory_layers": 2}, "`memory_layers` must be a list of positive"),
+        (
+            {"memory_layers": (1,), "memory": {"class_name": "NGramMemory"}},
+            "`memory` must have a dict `config` beside its `class_name`",
+        ),
         ({"memory_block": "all"}, '`memory_block` must be "serial"'),
         ({"memory": {}}, "`memory_layers` must name the layers"),
         ({"share_table": True}, "`memory_layers` must name the layers"),

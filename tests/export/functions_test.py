@@ -10,9 +10,14 @@ import tensorflow as tf
 import keras_pkm
 from keras_pkm.export.encoder import Encoder
 from keras_pkm.export.smaller import make_encoder
+from keras_pkm.export.smaller import silent
 from keras_pkm.teaching.memory_patch import copy_tables
+from tests.any_backbone.tiny_families import FILLED
 from tests.any_backbone.tiny_families import MEMORY
+from tests.any_backbone.tiny_families import inputs_of
 from tests.any_backbone.tiny_families import make_plain
+from tests.any_backbone.tiny_families import outputs_of
+from tests.contracts import fresh_rng
 from tests.models.tiny import ONE_LAYER
 from tests.models.tiny import SIZES
 from tests.models.tiny import tiny_answerer
@@ -107,6 +112,12 @@ def test_mistakes_name_arguments(masked_lm, tokenizer, tmp_path):
             "`values_dtype` would do nothing with `what` preprocessor",
         ),
         (plain, {"values_dtype": "bfloat16"}, "`values_dtype` needs a model w"),
+        (
+            tiny_backbone(),
+            {"sequence_length": 9},
+            "`sequence_length` would do nothing with `what` encoder",
+        ),
+        (make_plain("Gemma4"), {}, "`task` must have the inputs.*position_ids"),
         (masked_lm, {"keep_top": 50}, "`keep_top` needs text.*`prune_unused`"),
         (masked_lm, {"compare": "ann"}, "`compare` must be a sequence of str"),
         (masked_lm, {"compare": [""]}, "`compare` must contain text"),
@@ -159,6 +170,49 @@ def test_mistakes_name_arguments(masked_lm, tokenizer, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("family", ["Llama", "RoformerV2"])
+def test_models_that_take_any_length(family, tmp_path):
+    model = keras_pkm.models.add_memory(make_plain(family), (1,), FILLED)
+    export.saved_model(model, tmp_path / "served")
+    inputs = inputs_of(model)
+    ids = tf.constant(inputs["token_ids"], tf.int32)
+    mask = inputs.get("padding_mask", np.ones_like(ids))
+    served = tf.saved_model.load(str(tmp_path / "served"))(
+        {
+            "input_word_ids": ids,
+            "input_mask": tf.constant(mask, tf.int32),
+            "input_type_ids": tf.zeros_like(ids),
+        }
+    )
+    expected = outputs_of(model, inputs)[0]
+    found = served["sequence_output"]
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+def test_models_that_cannot_be_traced(tmp_path):
+    with pytest.raises(ValueError, match="can trace for.* `Qwen3_5Backbone`"):
+        export.saved_model(make_plain("Qwen3_5"), tmp_path / "served")
+
+
+def test_slots_that_only_masks_read_are_kept(masked_lm, tokenizer):
+    """The exported model reads nothing but text with masks."""
+    for table in keras_pkm.models.tables(masked_lm).values():
+        table.values.assign(fresh_rng().normal(size=table.values.shape))
+    texts = ["ann met bob", "who", "the fox met the dog"] * 4
+    _, change = make_encoder(
+        *(masked_lm.backbone, masked_lm, tokenizer, 12, "float32"),
+        *(texts, 100.0, texts, silent),
+    )
+    (line,) = [each for each in change.splitlines() if "perplexity of" in each]
+    _, _, before, after, _ = line.split("|")
+    assert before == after
+    assert "of the encoder's outputs | - | 0.00% |" in change
+    (rows,) = [each for each in change.splitlines() if "layer 1" in each]
+    # And others are left out.
+    assert "| 121 | 121 |" not in rows
+
+
+@pytest.mark.slow
 def test_patches_and_usage(masked_lm, tmp_path):
     served, newer, back = (tmp_path / name for name in ("a", "b", "c"))
     export.saved_model(masked_lm, served, prune_unused=())
@@ -206,6 +260,11 @@ def test_patches_and_usage(masked_lm, tmp_path):
             export.memory_usage(*given)
     with pytest.raises(ValueError, match="`batch_size` must be at least 1"):
         export.memory_usage(served, texts, batch_size=0)
+    # The licence is filled in.
+    card = served / "README.md"
+    card.write_text(card.read_text().replace("(to be filled in)", "MIT"))
+    again, _ = export.memory_usage(served, texts, batch_size=2)
+    assert again == usage
 
 
 @pytest.mark.slow

@@ -80,6 +80,15 @@ def test_refused(exports, text, tmp_path, capsys):
             f"{tmp_path} --text {text}",
             "is not the directory of an exported model",
         ),
+        (
+            f"{exports / 'encoder'} --text {text} --preprocessor "
+            f"{exports / 'mlm'}",
+            "must be an exported preprocessor, which returns",
+        ),
+        (
+            f"{exports / 'mlm'} --text {text} --preprocessor nowhere",
+            "takes text itself",
+        ),
         (f"{exports / 'mlm'} --text {empty}", "must contain text"),
         (f"{exports / 'mlm'} --text no.txt", "'no.txt' is not (No such"),
     ):

@@ -90,7 +90,14 @@ def test_runs(presets, tmp_path, capsys):
     """A fine-tuning run's best seed, with the task's classes and figures."""
     run_directory = tmp_path / "run"
     shutil.copytree(presets / "classifier", run_directory / "seed-3" / "best")
-    (run_directory / "recipe.json").write_text('{"task": "mnli", "epochs": 7}')
+    recipe = {
+        "task": "mnli",
+        "epochs": 7,
+        "out": str(tmp_path / "run"),
+        "text": f"{tmp_path}/mail/*.txt,notes.txt",
+        "validation": "tfds:some/corpus",
+    }
+    (run_directory / "recipe.json").write_text(json.dumps(recipe))
     args = f"--model {run_directory} --what classifier --out {tmp_path / 'out'}"
     code, printed = run(args, capsys)
     assert code == 2
@@ -110,6 +117,9 @@ def test_runs(presets, tmp_path, capsys):
         "| output | `slots_3` | int32 | (?, 16, 2, 4) |",
         "| 1 | 121 | 121 | 16 | float32 |",
         '"epochs": 7',
+        '"out": "run"',
+        '"text": "*.txt,notes.txt"',
+        '"validation": "tfds:some/corpus"',
         "| dev accuracy |",
         'model({"text": ["A sentence."]',
     ):

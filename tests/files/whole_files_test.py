@@ -50,6 +50,8 @@ def test_leftovers_of_a_kill(tmp_path):
     names = (
         ".file.0123abcd.partial",
         "a/.best.0123abcd.partial/half",
+        "a/.best.0123abcd.partial/.sums.0123abcd.partial",
+        "a/.best.0123abcd.partial/.sums.0123abcd.replaced/x",
         "a/.best.4567cdef.replaced/old",
         "a/.last.4567cdef.replaced/old",
         "a/last/new",

@@ -128,6 +128,7 @@ def test_models_without_the_head(run_directory, text, tmp_path, capsys):
     ("flags", "message"),
     [
         ("--model nothing", "--model must be a run directory, a masked-LM"),
+        ("--model gpt2_base_en", "can only be seen in a directory on this mac"),
         ("--text nothing", "the corpus file 'nothing' does not exist"),
         ("--sequence-length 99", "at most the model's 20, received 99"),
         ("--limit 0", "--limit must be at least 1, received 0"),

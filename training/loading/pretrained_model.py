@@ -103,6 +103,12 @@ def load_language_model(
     preset, config = _open(name, flag, kept)
     kinds = "a run directory, a masked-LM preset or a directory of transformers"
     with saying_why(name, flag, kinds):
+        if not fresh_head and not pathlib.Path(preset).is_dir():
+            raise ValueError(
+                "whether it has the head of a language model can only be seen "
+                "in a directory on this machine: save the model with "
+                "`save_to_preset`, and pass that"
+            )
         if not (fresh_head or _has_masked_lm_head(preset, config)):
             raise ValueError(
                 "it has no masked-LM head, only other parts: use the model "
