@@ -80,13 +80,17 @@ def test_facts_are_generated_and_taken_back(model, files, capsys):
     assert main(flags.split()) == 0
     results = json.loads((taught / "results.json").read_text())
     edit = results["edit"]
+    assert "two steps" in edit
     for kind in ("near", "far", "known"):
         assert edit[kind] == {"same": 1, "bits": 1}
     assert edit["text"]["divergence"] == 0
     assert edit["paraphrase"] == {"before": 0, "after": 1}
     assert results["new"]["known_after"] == 1 > results["new"]["known_before"]
     assert results["new"]["unknown"] == []
-    assert "--revert" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "--revert" in printed
+    assert "two steps from a subject" in printed and "(KL 0.0000)" in printed
+    assert "Teaching took" in printed
 
     task = load(taught)
     task.compile(sampler="greedy")

@@ -13,6 +13,7 @@ import numpy as np
 import tensorflow as tf
 from keras import ops
 
+from keras_pkm.teaching.fact_prompts import SUBJECT
 from keras_pkm.teaching.fact_prompts import Fact
 from keras_pkm.teaching.fact_prompts import Prompt
 from keras_pkm.teaching.fact_prompts import PromptArrays
@@ -22,6 +23,8 @@ from keras_pkm.teaching.fact_prompts import pad_prompts
 from keras_pkm.teaching.fact_prompts import tokenizer_of
 from keras_pkm.teaching.split_model import answer_model
 
+# Text that stands before a question inside of a document.
+_DOCUMENT_CHARACTERS = 900
 _BATCH = 32
 _BATCH_OF_TEXT = 4
 
@@ -31,6 +34,12 @@ class Question(NamedTuple):
 
     text: str
     subject: str
+
+
+def behind(document: str, question: str) -> str:
+    """A question behind the beginning of a text."""
+    before = document[:_DOCUMENT_CHARACTERS].replace(SUBJECT, "")
+    return f"{before}. {question}"
 
 
 class Asker:

@@ -10,10 +10,12 @@ import numpy as np
 
 from keras_pkm.teaching.fact_prompts import STAND_INS
 from keras_pkm.teaching.fact_prompts import Fact
+from keras_pkm.teaching.fact_prompts import Prompt
 from keras_pkm.teaching.fact_prompts import phrasings_of
 from training.facts.invented import invented
 from training.measuring.asking import Asker
 from training.measuring.asking import Question
+from training.measuring.asking import behind
 from training.measuring.asking import compare_answers
 from training.measuring.asking import compare_on_text
 
@@ -28,25 +30,36 @@ def measure_edit(
     phrasings: Mapping[str, Sequence[str]],
     asked: Mapping[str, Sequence[str]],
     windows: np.ndarray,
+    document: str,
     seed: int,
 ) -> dict[str, dict[str, float]]:
     """Compares a model before and after it was taught facts.
 
-    `phrasings` were taught, `asked` were not. `windows` are ids of text.
+    `phrasings` were taught, `asked` were not. `windows` are ids of text, and
+    `document` is a text behind which facts are asked for.
     """
     rng = random.Random(seed)
     subjects = list(dict.fromkeys(fact.subject for fact in facts))
-    texts = [
-        text
-        for relation in dict.fromkeys(fact.relation for fact in facts)
-        for text in phrasings_of(relation, phrasings)
+    taught = {
+        fact.relation: phrasings_of(fact.relation, phrasings) for fact in facts
+    }
+    texts = list(itertools.chain.from_iterable(taught.values()))
+    own = {(fact.subject, fact.relation) for fact in facts}
+    of_other_relations = [
+        Question(text, subject)
+        for subject in subjects
+        for relation in taught
+        if (subject, relation) not in own
+        for text in taught[relation]
     ]
     stored = invented()
     draw = functools.partial(_draw, before, rng)
     questions = {
-        "near": draw(sorted(_near_names(subjects)), texts),
-        "far": draw(_far_names(subjects), texts),
-        "never named": draw(subjects, stored["never_named"]),
+        "near": draw(_pairs(sorted(_near_names(subjects)), texts)),
+        "far": draw(_pairs(_far_names(subjects), texts)),
+        "other": draw(of_other_relations),
+        "never named": draw(_pairs(subjects, stored["never_named"])),
+        "two steps": draw(_pairs(subjects, stored["two_steps"])),
         "known": [Question(text, "") for text in stored["known"]],
     }
     found = {
@@ -55,26 +68,50 @@ def measure_edit(
         if some
     }
     others = [fact for fact in facts if asked.get(fact.relation)]
-    if others:
-        shares = [
-            float(each.known(each.prompts(others, asked)).mean())
-            for each in (before, after)
-        ]
-        found["paraphrase"] = dict(zip(("before", "after"), shares))
+    prompts = {
+        "paraphrase": before.prompts(others, asked),
+        "document": _in_a_document(before, rng, facts, taught, document),
+    }
+    for kind, some in prompts.items():
+        if some:
+            found[kind] = {
+                when: float(asker.known(some).mean())
+                for when, asker in (("before", before), ("after", after))
+            }
     found["text"] = compare_on_text(before, after, windows)
     return found
 
 
+def _pairs(names: Sequence[str], texts: Sequence[str]) -> list[Question]:
+    return [Question(text, name) for name in names for text in texts]
+
+
 def _draw(
+    asker: Asker, rng: random.Random, questions: list[Question]
+) -> list[Question]:
+    rng.shuffle(questions)
+    suitable = (each for each in questions if _suits(asker, each))
+    return list(itertools.islice(suitable, _QUESTIONS))
+
+
+def _in_a_document(
     asker: Asker,
     rng: random.Random,
-    names: Sequence[str],
-    texts: Sequence[str],
-) -> list[Question]:
-    pairs = [Question(text, name) for name in names for text in texts]
-    rng.shuffle(pairs)
-    suitable = (each for each in pairs if _suits(asker, each))
-    return list(itertools.islice(suitable, _QUESTIONS))
+    facts: Sequence[Fact],
+    taught: Mapping[str, Sequence[str]],
+    document: str,
+) -> list[list[Prompt]]:
+    """Prompts that ask for facts behind another text, as far as they fit."""
+    found = []
+    for fact in rng.sample(facts, min(_QUESTIONS, len(facts))):
+        for text in taught[fact.relation]:
+            question = Question(behind(document, text), fact.subject)
+            if _suits(asker, question):
+                prompt = asker.prompt(*question, fact.value)
+                if len(prompt.ids) <= (asker.longest or len(prompt.ids)):
+                    found.append([prompt])
+                break
+    return found
 
 
 def _suits(asker: Asker, question: Question) -> bool:

@@ -2,6 +2,7 @@
 
 import itertools
 import pathlib
+import time
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -148,7 +149,9 @@ def teach_finished(
             verbose=True,
         )
         before = teacher.ask(facts)
+        began = time.perf_counter()
         unknown = teacher.teach(facts)
+        seconds = time.perf_counter() - began
     except ValueError as error:
         raise UserError(f"--model '{recipe.model}': {error}") from error
     after = teacher.ask(facts)
@@ -159,11 +162,13 @@ def teach_finished(
             "known_before": float((before.answers == 1).mean()),
             "known_after": float((after.answers == 1).mean()),
             "unknown": [list(fact) for fact in unknown],
+            "seconds": seconds,
         },
     }
     if untaught is not None:
         figures["edit"] = measure_edit(
-            untaught, Asker(task), facts, phrasings, asked, windows, recipe.seed
+            *(untaught, Asker(task), facts, phrasings, asked),
+            *(windows, " ".join(" ".join(documents).split()), recipe.seed),
         )
     return task, teacher.make_patch(), figures
 

@@ -46,7 +46,9 @@ def result_rows(results: dict) -> list[list[str]]:
 _KINDS = {
     "near": "names that share a word with a subject",
     "far": "other names",
+    "other": "other relations of the subjects",
     "never named": "other questions about the subjects",
+    "two steps": "two steps from a subject",
     "known": "what models know",
 }
 
@@ -66,17 +68,17 @@ def _what_remains(edit: dict) -> list[str]:
     text = edit["text"]
     told = (
         f"The perplexity of other text was {text['perplexity_before']:.2f} and "
-        f"is {text['perplexity_after']:.2f}."
+        f"is {text['perplexity_after']:.2f} (KL {text['divergence']:.4f})."
     )
-    if "paraphrase" in edit:
-        before, after = (
-            edit["paraphrase"]["before"],
-            edit["paraphrase"]["after"],
-        )
-        told += (
-            f" In the other phrasings, {100 * after:.1f} % of the answers are "
-            f"given, {100 * before:.1f} % before."
-        )
+    for kind, title in (
+        ("paraphrase", "In the other phrasings"),
+        ("document", "Behind other text"),
+    ):
+        if kind in edit:
+            told += (
+                f" {title}, {100 * edit[kind]['after']:.1f} % of the answers "
+                f"are given, {100 * edit[kind]['before']:.1f} % before."
+            )
     return [markdown_table(header, rows), told]
 
 
@@ -146,4 +148,10 @@ def _describe_patch(results: dict) -> str:
     facts = results["new"].get("facts")
     if facts:
         told += f", {size / facts:,.0f} a fact"
+    if "seconds" in results["new"]:
+        seconds = results["new"]["seconds"]
+        told += (
+            f". Teaching took {seconds:,.0f} seconds, "
+            f"{seconds / facts:,.1f} a fact"
+        )
     return f"{told}."

@@ -3,16 +3,14 @@
 import dataclasses
 import random
 
-from keras_pkm.teaching.fact_prompts import SUBJECT
 from keras_pkm.teaching.fact_prompts import Fact
 from training.facts.invented import invented
 from training.measuring.asking import Question
+from training.measuring.asking import behind
 from training.studies.edits.recipe import EditsRecipe
 
 # Number of questions of each sort.
 _QUESTIONS = 120
-# Text that stands before a question inside of a document.
-_DOCUMENT_CHARACTERS = 900
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,9 +32,8 @@ class Material:
 
     def inside(self, document: str) -> dict[str, list[str]]:
         """The first taught phrasing of each relation, behind a text."""
-        before = document[:_DOCUMENT_CHARACTERS].replace(SUBJECT, "")
         return {
-            relation: [f"{before}. {phrasings[0]}"]
+            relation: [behind(document, phrasings[0])]
             for relation, phrasings in self.taught.items()
         }
 
