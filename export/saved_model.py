@@ -76,10 +76,7 @@ def export(recipe: ExportRecipe) -> str:
                 **lines,
                 # The rest of paths is private.
                 name="/".join(pathlib.Path(source.name).resolve().parts[-2:]),
-                recipe={
-                    field: without_folders(value)
-                    for field, value in source.recipe.items()
-                },
+                recipe=without_folders(source.recipe),
                 report=source.report,
                 progress=functools.partial(tqdm, disable=None),
             )
@@ -93,14 +90,29 @@ def export(recipe: ExportRecipe) -> str:
     return f"{exported.path}: {exported.what}, {exported.size / 1e6:,.1f} MB"
 
 
-def without_folders(value: Any) -> Any:
-    """The names of files alone, where a setting names files."""
-    if not isinstance(value, str) or "://" in value:
-        return value
-    parts = value.split(",")
-    if all(part.startswith("tfds:") for part in parts):
-        return value
-    return ",".join(part.rstrip("/").rpartition("/")[2] for part in parts)
+# Settings that name files, models or datasets.
+_FILES = (
+    *("out", "model", "text", "validation", "vocabulary", "data_dir"),
+    *("data_from", "init_from", "glue", "squad", "keep", "facts"),
+    *("phrasings", "asked", "background"),
+)
+_PUBLIC = ("tfds:", "hf://", "kaggle://")
+
+
+def without_folders(recipe: dict[str, Any]) -> dict[str, Any]:
+    """The recipe of a run, with the last part of each path alone."""
+    return {
+        name: ",".join(map(_last_part, value.split(",")))
+        if name in _FILES and isinstance(value, str)
+        else value
+        for name, value in recipe.items()
+    }
+
+
+def _last_part(path: str) -> str:
+    if path.startswith(_PUBLIC):
+        return path
+    return path.rstrip("/").rpartition("/")[2]
 
 
 if __name__ == "__main__":

@@ -53,7 +53,8 @@ class ExportRecipe:
     # scale for each row.
     values_dtype: str = "float32"
     # Text files. Only memory rows that these texts read are kept; all others
-    # are replaced by a single row of zeros.
+    # are replaced by a single row of zeros. Masked language models also keep
+    # the rows that are read where one of the tokens is masked.
     prune_unused: tuple[str, ...] = ()
     # With --prune-unused, keep only the smallest set of rows that has this
     # percentage of the weights of all reads.

@@ -10,6 +10,9 @@ from tensorflow.core.protobuf import saved_model_pb2
 
 from keras_pkm.export.encoder import Encoder
 
+#: The name of the card's file.
+CARD = "README.md"
+
 _TITLES = {
     "encoder": "A text encoder with TF Hub's API",
     "preprocessor": "A text preprocessor with TF Hub's API",

@@ -12,6 +12,7 @@ from keras_pkm.export.arguments import ArgumentError
 from keras_pkm.export.arguments import check_new_directory
 from keras_pkm.export.arguments import check_unchanged
 from keras_pkm.export.memories_file import read_memories
+from keras_pkm.export.model_card import CARD
 from keras_pkm.files.checksums import seal_directory
 from keras_pkm.files.whole_files import new_directory
 from keras_pkm.layers.fact_memory import check_keys
@@ -113,7 +114,7 @@ def patch(
     with new_directory(target) as partial:
         _copy(source, partial)
         _write_tensors(partial / _VARIABLES / _VARIABLES, tensors)
-        seal_directory(partial)
+        seal_directory(partial, but=(CARD,))
     return patch.num_rows
 
 

@@ -20,6 +20,7 @@ from keras_pkm.export.arguments import check_texts
 from keras_pkm.export.encoder import INPUTS
 from keras_pkm.export.encoder import Encoder
 from keras_pkm.export.memories_file import write_memories
+from keras_pkm.export.model_card import CARD
 from keras_pkm.export.model_card import format_model_card
 from keras_pkm.export.modules.saved_encoder import SavedEncoder
 from keras_pkm.export.modules.saved_masked_lm import SavedMaskedLM
@@ -121,8 +122,9 @@ def saved_model(
         values_dtype: Format of the stored memory values: `"float32"`,
             `"bfloat16"`, or `"int8"` with a scale for each row (not for a
             `keras_pkm.layers.FactMemory`). Only float32 can be trained further.
-        prune_unused: Texts. Only memory rows that these texts read are kept;
-            all others are replaced by a single row of zeros. Like `compare`, it
+        prune_unused: Texts. Only memory rows that these texts read are kept, by
+            a masked language model also with each of their tokens masked; all
+            others are replaced by a single row of zeros. Like `compare`, it
             reads single texts, and so does not work for models of two texts.
         keep_top: With `prune_unused`, only the smallest set of rows that has
             this percentage of the weights of all reads is kept.
@@ -195,7 +197,9 @@ def saved_model(
         backbone, head = _backbone_and_head(task, what)
         model = head or backbone
         _check_precision(model, values_dtype)
-        if unknown := set(backbone.input) - set(INPUTS.values()):
+        inputs = backbone.input
+        names = set(inputs) if isinstance(inputs, dict) else {"others"}
+        if unknown := names - set(INPUTS.values()):
             raise ArgumentError(
                 f"`task` must have the inputs {', '.join(INPUTS.values())}, or "
                 f"some of them, received a `{type(backbone).__name__}` with "
@@ -388,8 +392,7 @@ def _write(
             setattr(module, file.stem, tf.saved_model.Asset(str(file)))
         tf.saved_model.save(module, str(partial), module.signatures_to_save)
         card = make_card(saved=partial)
-        (partial / "README.md").write_text(card, encoding="utf-8")
+        (partial / CARD).write_text(card, encoding="utf-8")
         if encoder is not None and encoder.tables:
             write_memories(partial, model, encoder)
-        # The licence is still to be filled in there.
-        seal_directory(partial, but=("README.md",))
+        seal_directory(partial, but=(CARD,))

@@ -3,6 +3,7 @@
 Slots are kept that a text reads, and values may be stored in fewer bits.
 """
 
+import math
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Sequence
@@ -26,6 +27,8 @@ Progress: TypeAlias = Callable[[Sequence[Any], str], Iterable[Any]]
 _BATCH = 32
 # Of tokens, where perplexity is compared.
 _MASK_RATE = 0.15
+# In as many, each token is masked once.
+_DRAWS = math.ceil(1 / _MASK_RATE)
 # Without other texts, one of this number of inputs is used for the comparison.
 _MEASURED = 10
 
@@ -91,8 +94,10 @@ def make_encoder(
         read = _read_mass(before, chosen, progress)
         if hasattr(task, "masked_lm_head"):
             # Masks read other slots than the tokens that they hide.
-            at_masks = _read_mass(before, _mask(chosen, special), progress)
-            read = {number: read[number] + at_masks[number] for number in read}
+            for draw in range(_DRAWS):
+                masked = _mask(chosen, special, draw)
+                at_masks = _read_mass(before, masked, progress)
+                read = {n: read[n] + at_masks[n] for n in read}
         kept = {
             number: kept_slots(mass, keep_top) for number, mass in read.items()
         }
@@ -217,12 +222,12 @@ def _compare(
 
 
 def _mask(
-    inputs: dict[str, np.ndarray], special: SpecialTokens
+    inputs: dict[str, np.ndarray], special: SpecialTokens, draw: int = 0
 ) -> dict[str, np.ndarray]:
-    """Masks some real tokens, always the same; labels are -1 elsewhere."""
+    """Masks some real tokens, others in each draw; labels are -1 elsewhere."""
     rng = np.random.default_rng(0)
     ids = inputs["input_word_ids"]
-    chosen = rng.random(ids.shape) < _MASK_RATE
+    chosen = rng.random(ids.shape) // _MASK_RATE == draw
     chosen &= ~np.isin(ids, special.ids)
     return {
         **inputs,

@@ -40,7 +40,8 @@ def make_parallel_block(
         )
     if memory_block == "resm":
         memory = make_memory(memory, encoder.dtype_policy, reads_zero=True)
-    config = {**encoder.get_config(), "name": name}
+    # The sublayers are trainable or frozen by themselves.
+    config = {**encoder.get_config(), "name": name, "trainable": True}
     block = PKMTransformerEncoder(
         **{**config, "block": memory_block, "memory": memory}
     )

@@ -66,8 +66,9 @@ class MemoryProbe:
             # Layers above the last memory need not be computed.
             self._backbone = getattr(model, "backbone", model)
             outputs = getattr(self._backbone, "memory_outputs", {})
+            inputs = self._backbone.input
             # Reads at images have no place in a mask of text.
-            has_images = "images" in self._backbone.input
+            has_images = isinstance(inputs, dict) and "images" in inputs
             if set(outputs) == set(self._memories) and not has_images:
                 self._accesses = keras.Model(self._backbone.inputs, outputs)
         with self._strategy.scope():

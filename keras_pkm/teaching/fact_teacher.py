@@ -247,8 +247,8 @@ class FactTeacher:
         self._random = np.random.default_rng(seed)
         self._background = _pieces(background)
         self._start = copy_tables(task)
-        # What this teacher has taught, by subject and relation.
-        self._taught: dict[tuple[str, str], Fact] = {}
+        # What this teacher has taught, and the values, by subject and relation.
+        self._taught: dict[tuple[str, str], tuple[Fact, np.ndarray]] = {}
 
     def teach(self, facts: Iterable[Fact]) -> list[Fact]:
         """Teaches facts, all at once.
@@ -274,6 +274,13 @@ class FactTeacher:
         if not facts:
             raise ValueError("`facts` must be at least one. Received: none.")
         prompts = self._prompts(facts, self.phrasings)
+        for fact, asked in zip(facts, prompts, strict=True):
+            if any(each.question == each.end + 1 for each in asked):
+                raise ValueError(
+                    "A phrasing must go on behind the subject, because a "
+                    "memory of facts is first read at the next token. "
+                    f"Received: one of '{fact.relation}' that ends with it."
+                )
         before = copy_tables(self.task)
         try:
             known = self._teach(facts, prompts)
@@ -281,7 +288,9 @@ class FactTeacher:
             # All or nothing.
             MemoryPatch.since(before, self.task).revert(self.task)
             raise
-        self._taught |= {(fact.subject, fact.relation): fact for fact in facts}
+        for fact, asked in zip(facts, prompts, strict=True):
+            values = self._values_of(fact, asked)
+            self._taught[fact.subject, fact.relation] = fact, values
         return known.unknown
 
     def ask(
@@ -325,12 +334,6 @@ class FactTeacher:
         for number, phrasing in enumerate(phrasings, 1):
             try:
                 prompt = self._prompt(phrasing, fact.subject, fact.value)
-                if prompt.question == prompt.end + 1:
-                    raise ValueError(
-                        "A phrasing must go on behind the subject, because a "
-                        "memory of facts is first read at the next token. "
-                        f"Received: {phrasing!r}."
-                    )
             except ValueError:
                 # A name such as "Sammy Davis Jr." joins a question mark.
                 if are_given or number == len(phrasings) and not prompts:
@@ -390,14 +393,25 @@ class FactTeacher:
         """Facts that this teacher has taught about the same subjects."""
         subjects = {fact.subject for fact in facts}
         replaced = {(fact.subject, fact.relation) for fact in facts}
-        return [
-            fact
-            for name, fact in self._taught.items()
-            if fact.subject in subjects
-            and name not in replaced
-            # Not if a patch of it has been reverted since.
-            and self._has_row(fact, *self._prompts([fact], self.phrasings))
-        ]
+        found = []
+        for name, (fact, values) in self._taught.items():
+            if fact.subject in subjects and name not in replaced:
+                (asked,) = self._prompts([fact], self.phrasings)
+                # Unless it has been reverted since, or replaced by others.
+                if np.array_equal(self._values_of(fact, asked), values):
+                    found.append(fact)
+        return found
+
+    def _values_of(self, fact: Fact, asked: list[Prompt]) -> np.ndarray:
+        """The values that the memory has for a fact, as many as there are."""
+        slots = []
+        for token in range(max(len(each.answer) for each in asked)):
+            key = self.memory.find_key(_key(fact.relation, token))
+            slot = (
+                -1 if key is None else self.memory.find(asked[0].subject, key)
+            )
+            slots += [slot] if slot >= 0 else []
+        return self.memory.rows(slots)[:, :-1]
 
     def _has_row(self, fact: Fact, prompts: list[Prompt]) -> bool:
         """Whether the memory has a row of a fact's subject and relation."""
@@ -416,6 +430,7 @@ class FactTeacher:
         for name in names:
             self.memory.claim_key(_key(*name))
         for fact, asked in zip(facts, prompts, strict=True):
+            length = max(len(each.answer) for each in asked)
             for ids in self._forms(fact.subject, asked):
                 if len(ids) not in self.memory.orders:
                     raise ValueError(
@@ -423,9 +438,22 @@ class FactTeacher:
                         f"memory has, {self.memory.orders}. Received: "
                         f"'{fact.subject}', of {len(ids)} tokens."
                     )
+                self._release(fact, ids, length)
+        for fact, asked in zip(facts, prompts, strict=True):
+            for ids in self._forms(fact.subject, asked):
                 for token in range(max(len(each.answer) for each in asked)):
                     key = self.memory.claim_key(_key(fact.relation, token))
                     self.memory.claim(ids, key)
+
+    def _release(self, fact: Fact, ids: tuple[int, ...], length: int) -> None:
+        """Frees the rows of a longer value that a fact replaces."""
+        for token in range(length, self.memory.num_keys):
+            key = self.memory.find_key(_key(fact.relation, token))
+            if key is None:
+                return
+            slot = self.memory.find(ids, key)
+            if slot >= 0:
+                self.memory.release([slot])
 
     def _showing(self, parts: Sequence[T]) -> Iterator[T]:
         """Yields the parts of a work, and shows how many are done."""
@@ -665,16 +693,10 @@ class FactTeacher:
         ):
             bias = np.log(count) / np.log(_FEWER)
             for ids in self._forms(fact.subject, asked):
-                for token in range(self.memory.num_keys):
-                    key = self.memory.find_key(_key(fact.relation, token))
-                    if key is None:
-                        break
-                    if token < len(of_fact):
-                        slots.append(self.memory.claim(ids, key))
-                        rows.append(np.append(of_fact[token], bias))
-                    elif (slot := self.memory.find(ids, key)) >= 0:
-                        # Of a longer value, which this one replaces.
-                        self.memory.release([slot])
+                for token, value in enumerate(of_fact):
+                    key = self.memory.claim_key(_key(fact.relation, token))
+                    slots.append(self.memory.claim(ids, key))
+                    rows.append(np.append(value, bias))
         self.memory.write(slots, _in_bfloat16(np.stack(rows)))
 
     def _forms(

@@ -112,3 +112,21 @@ def test_mistakes(family, arguments, message):
         keras_pkm.models.add_memory(
             make_plain(family), (1,), MEMORY, **arguments
         )
+
+
+@pytest.mark.parametrize("memory_block", ["resm", "pkm", "serial"])
+def test_a_memory_beside_frozen_blocks_is_trained(memory_block):
+    plain = make_plain("Bert")
+    plain.trainable = False
+    model = keras_pkm.models.add_memory(plain, (1,), MEMORY, memory_block)
+    assert any("sub_keys" in each.path for each in model.trainable_variables)
+    assert not plain.trainable_variables
+
+
+def test_a_memory_beside_blocks_with_lora():
+    plain = make_plain("Bert")
+    plain.enable_lora(2)
+    count = len(plain.trainable_variables)
+    model = keras_pkm.models.add_memory(plain, (1,), MEMORY, "resm")
+    assert len(plain.trainable_variables) == count
+    assert len(model.trainable_variables) > count

@@ -278,6 +278,36 @@ def test_earlier_facts_of_a_subject_are_asked_for_again():
     assert teacher._earlier(again) == []
 
 
+@slow_on_tensorflow
+@not_on_jax
+def test_earlier_facts_that_another_patch_has_replaced():
+    model, words = make_model(), Words()
+    teacher = make_teacher(model, words)
+    teacher.teach([Fact("ann", "home", "rome")])
+    first = teacher.make_patch()
+    teacher.teach([Fact("ann", "home", "new york city")])
+    both = teacher.make_patch()
+    # The teacher has not seen that the first value is back.
+    both.revert(model)
+    first.apply(model)
+    assert teacher._earlier([Fact("ann", "work", "baker")]) == []
+    teacher.teach([Fact("ann", "work", "baker")])
+
+
+@slow_on_tensorflow
+@not_on_jax
+def test_rows_of_a_longer_value_make_room():
+    plain = make_plain()
+    memory = FactMemory(400, num_keys=8, reach=4)
+    model = keras_pkm.models.add_memory(plain, (2,), memory)
+    teacher = make_teacher(model, Words(), steps=1)
+    long, short = "new york city", "rome"
+    teacher.teach([Fact("ann", "home", long), Fact("ann", "work", short)])
+    teacher.teach([Fact("ann", "home", short), Fact("ann", "work", long)])
+    with pytest.raises(ValueError, match="`reach` must be above 4"):
+        teacher.teach([Fact("ann", "home", long)])
+
+
 def test_a_word_that_begins_with_a_subject_changes_nothing():
     """Where the subject ends, it is not known yet whether the word goes on."""
     model, words = make_model(), Words()

@@ -8,10 +8,12 @@ import pytest
 import tensorflow as tf
 
 import keras_pkm
+from keras_pkm.export import smaller
 from keras_pkm.export.encoder import Encoder
 from keras_pkm.export.smaller import make_encoder
 from keras_pkm.export.smaller import silent
 from keras_pkm.teaching.memory_patch import copy_tables
+from keras_pkm.text.special_tokens import SpecialTokens
 from tests.any_backbone.tiny_families import FILLED
 from tests.any_backbone.tiny_families import MEMORY
 from tests.any_backbone.tiny_families import inputs_of
@@ -194,6 +196,17 @@ def test_models_that_cannot_be_traced(tmp_path):
         export.saved_model(make_plain("Qwen3_5"), tmp_path / "served")
 
 
+def test_each_token_is_masked_in_one_draw(tokenizer):
+    special = SpecialTokens.of(tokenizer)
+    ids = np.full((6, 9), tokenizer.token_to_id("ann"), "int32")
+    ids[:, 0] = special.start
+    draws = [
+        smaller._mask({"input_word_ids": ids}, special, draw)["labels"] >= 0
+        for draw in range(smaller._DRAWS)
+    ]
+    assert (np.sum(draws, axis=0) == (ids != special.start)).all()
+
+
 def test_slots_that_only_masks_read_are_kept(masked_lm, tokenizer):
     """The exported model reads nothing but text with masks."""
     for table in keras_pkm.models.tables(masked_lm).values():
@@ -265,6 +278,9 @@ def test_patches_and_usage(masked_lm, tmp_path):
     card.write_text(card.read_text().replace("(to be filled in)", "MIT"))
     again, _ = export.memory_usage(served, texts, batch_size=2)
     assert again == usage
+    card = newer / "README.md"
+    card.write_text(card.read_text().replace("(to be filled in)", "MIT"))
+    export.memory_usage(newer, texts)
 
 
 @pytest.mark.slow

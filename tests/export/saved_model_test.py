@@ -96,6 +96,7 @@ def test_runs(presets, tmp_path, capsys):
         "out": str(tmp_path / "run"),
         "text": f"{tmp_path}/mail/*.txt,notes.txt",
         "validation": "tfds:some/corpus",
+        "template": "{subject} and/or {value}",
     }
     (run_directory / "recipe.json").write_text(json.dumps(recipe))
     args = f"--model {run_directory} --what classifier --out {tmp_path / 'out'}"
@@ -120,6 +121,7 @@ def test_runs(presets, tmp_path, capsys):
         '"out": "run"',
         '"text": "*.txt,notes.txt"',
         '"validation": "tfds:some/corpus"',
+        '"template": "{subject} and/or {value}"',
         "| dev accuracy |",
         'model({"text": ["A sentence."]',
     ):

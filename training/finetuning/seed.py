@@ -119,7 +119,7 @@ def copy_backbone(
         "config": {**plain["config"], "dropout": recipe.dropout},
     }
     memory = config.get("memory")
-    if recipe.from_scratch and memory:
+    if recipe.from_scratch and memory is not None:
         # The values of an added memory are zero at first.
         config["memory"] = _with_drawn_values(memory)
     copy = type(backbone).from_config(config)

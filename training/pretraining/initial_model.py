@@ -33,7 +33,7 @@ def recipe_of_initial_model(
 
     If the model has memory, its sizes are taken over, too. There is no plain
     stage then: the initial model replaces it. Flags that ask for something else
-    are refused.
+    are refused, unless they are the recipe's defaults.
     """
     if initial is None:
         return recipe
@@ -74,7 +74,7 @@ def recipe_of_initial_model(
                 "ones, received one whose queries are: train another one"
             )
         decided.update(
-            memory_layers=backbone.memory_layers,
+            memory_layers=tuple(backbone.memory_layers),
             # Of causal models, --memory-block resm is a memory behind a block.
             memory_block=(
                 "resm" if initial.family.objective == "causal" else block
@@ -89,7 +89,10 @@ def recipe_of_initial_model(
     decided["plain_steps"] = 0
     default = RECIPES[recipe.recipe]
     for name, value in decided.items():
-        if getattr(recipe, name) not in (value, getattr(default, name)):
+        given = getattr(recipe, name)
+        if name == "memory_layers":
+            given = tuple(sorted(given))
+        if given not in (value, getattr(default, name)):
             reason = f"--init-from sets it to {value}"
             check_unused(recipe, (name,), reason, default)
     return dataclasses.replace(recipe, **decided)
