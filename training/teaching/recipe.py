@@ -100,8 +100,9 @@ class TeachingRecipe(Text):
     odds: Real | None = None
     # Measure what stays the same in a finished model: answers about similar and
     # other names, to other questions about the subjects (also in the file's
-    # other relations, and in two steps), and to general questions; the text of
-    # --background, or python-docs; and which facts are known behind other text.
+    # other relations, and in two steps), and to general questions; text, which
+    # is that of --background or python-docs; and which facts are known behind
+    # other text.
     measure: bool = False
     # Other phrasings, which are not taught but asked by --measure: a file like
     # that of --phrasings.
