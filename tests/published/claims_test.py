@@ -118,6 +118,34 @@ def synonyms():
         assert then >= 0.999 and known["resm"]["steps"] == 1140
     times = [known[key]["milliseconds"][0] for key in ("resm", "plain")]
     assert round(times[0] / times[1], 1) == 1.5
+    many = stored("recall-synonyms-many/report.json")["candidates"]
+    plain, resm, ngrams = (
+        percent(
+            statistics.median(each["recall"] for each in many[key]["seeds"])
+        )
+        for key in ("plain", "resm", "ngrams")
+    )
+    yield (
+        (README, START),
+        f"Of 48,000, it knows {plain}, ResM {resm} and n-grams {ngrams}",
+    )
+    yield (
+        (CAPACITY,),
+        f"of 48,000, it learned {plain}, ResM {resm} and n-grams {ngrams}",
+    )
+    yield (CAPACITY,), f"{resm} of these facts are known, and {plain} by"
+    yield (CAPACITY,), f"**N-grams** know {ngrams}: the rows"
+    held = many["plain"]["bits"] / many["plain"]["parameters"]
+    yield (CAPACITY,), f"parameters hold {held:.1f} bits each"
+    zero = [seed["ablated"]["zero"] for seed in many["resm"]["seeds"]]
+    assert max(zero) < 0.01
+    seen = [many[key]["exposures"] for key in ("plain", "resm")]
+    assert 1.8 < seen[0] / seen[1] < 2
+    assert [many[key]["rates"][0] for key in many] == [2e-3] * 3
+    for key in ("plain", "resm"):
+        shares = [100 * seed["recall"] for seed in many[key]["seeds"]]
+        span = f"{min(shares):.1f} to {max(shares):.1f} %"
+        yield (CAPACITY,), f"knows {span}" if key == "resm" else f"model {span}"
 
 
 def bits():
