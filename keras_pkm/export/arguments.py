@@ -74,6 +74,12 @@ def check_options(
                     f"`{name}` would do nothing with `what` {what}: leave it "
                     "out"
                 )
+    if what == "encoder" and sequence_length and not (prune_unused or compare):
+        raise ArgumentError(
+            "`sequence_length` would do nothing with `what` encoder without "
+            "`prune_unused` or `compare`, because inputs may have any length: "
+            "leave it out"
+        )
     if keep_top < 100 and not prune_unused:
         raise ArgumentError(
             "`keep_top` needs text whose reads are counted: pass `prune_unused`"

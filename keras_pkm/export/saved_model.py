@@ -178,12 +178,6 @@ def saved_model(
         *(what, values_dtype, sequence_length, stride, answer_length, labels),
         *(texts, keep_top, prune_unused, compare),
     )
-    if what == "encoder" and sequence_length and not (prune_unused or compare):
-        raise ArgumentError(
-            "`sequence_length` would do nothing with `what` encoder without "
-            "`prune_unused` or `compare`, because inputs may have any length: "
-            "leave it out"
-        )
     check_texts("labels", labels)
     check_texts("prune_unused", prune_unused)
     check_texts("compare", compare)

@@ -91,15 +91,14 @@ def make_encoder(
                 )
             measured = _rows(chosen, is_measured)
             chosen = _rows(chosen, ~is_measured)
-        read = _read_mass(before, chosen, progress)
+        batches = _batches_of(chosen)
         if hasattr(task, "masked_lm_head"):
             # Masks read other slots than the tokens that they hide.
             for draw in range(_DRAWS):
-                masked = _mask(chosen, special, draw)
-                at_masks = _read_mass(before, masked, progress)
-                read = {n: read[n] + at_masks[n] for n in read}
+                batches += _batches_of(_mask(chosen, special, draw))
         kept = {
-            number: kept_slots(mass, keep_top) for number, mass in read.items()
+            number: kept_slots(mass, keep_top)
+            for number, mass in _read_mass(before, batches, progress).items()
         }
         for number, memory in memories(backbone).items():
             if isinstance(memory, FactMemory):
@@ -125,7 +124,7 @@ def kept_slots(mass: np.ndarray, percent: float = 100.0) -> np.ndarray:
 
 
 def _read_mass(
-    encoder: Encoder, inputs: dict[str, np.ndarray], progress: Progress
+    encoder: Encoder, batches: Sequence[Any], progress: Progress
 ) -> dict[int, np.ndarray]:
     """Sums the weights with which each slot is read."""
     access = tf.function(
@@ -137,7 +136,7 @@ def _read_mass(
         number: np.zeros(table.num_slots)
         for number, table in encoder.tables.items()
     }
-    for batch in progress(_batches_of(inputs), "Reads"):
+    for batch in progress(batches, "Reads"):
         for number, (slots, weights) in access(batch).items():
             np.add.at(
                 mass[encoder.table_of[number]],

@@ -362,14 +362,14 @@ class FactTeacher:
         ]
         counts = self._count_relations(facts, prompts)
         # Before minutes of work.
-        self._claim(facts, prompts, names)
+        slots = self._claim(facts, prompts)
         if new:
             self._fit_keys(names, new, self._examples(facts, prompts, names))
         groups = range(0, len(facts), _GROUP)
         for first in self._showing(groups):
             some = slice(first, first + _GROUP)
             values = self._find_values(prompts[some])
-            self._write(facts[some], prompts[some], values, counts[some])
+            self._write(slots[some], values, counts[some])
         earlier = self._earlier(facts)
         facts = facts + earlier
         prompts = prompts + self._prompts(earlier, self.phrasings)
@@ -421,17 +421,19 @@ class FactTeacher:
         )
 
     def _claim(
-        self,
-        facts: list[Fact],
-        prompts: list[list[Prompt]],
-        names: list[tuple[str, int]],
-    ) -> None:
-        """Claims all keys and rows, which are still zero."""
-        for name in names:
-            self.memory.claim_key(_key(*name))
+        self, facts: list[Fact], prompts: list[list[Prompt]]
+    ) -> list[list[list[int]]]:
+        """Claims all keys and rows, which are still zero.
+
+        Returns:
+            The slots of each fact: a list for each of the subject's forms, with
+            a slot for each token of the answer.
+        """
+        forms = []
         for fact, asked in zip(facts, prompts, strict=True):
             length = max(len(each.answer) for each in asked)
-            for ids in self._forms(fact.subject, asked):
+            forms.append(list(self._forms(fact.subject, asked)))
+            for ids in forms[-1]:
                 if len(ids) not in self.memory.orders:
                     raise ValueError(
                         "A subject must have as many tokens as `orders` of the "
@@ -439,11 +441,19 @@ class FactTeacher:
                         f"'{fact.subject}', of {len(ids)} tokens."
                     )
                 self._release(fact, ids, length)
-        for fact, asked in zip(facts, prompts, strict=True):
-            for ids in self._forms(fact.subject, asked):
-                for token in range(max(len(each.answer) for each in asked)):
-                    key = self.memory.claim_key(_key(fact.relation, token))
-                    self.memory.claim(ids, key)
+        slots = []
+        for fact, asked, of_fact in zip(facts, prompts, forms, strict=True):
+            keys = [
+                self.memory.claim_key(_key(fact.relation, token))
+                for token in range(max(len(each.answer) for each in asked))
+            ]
+            slots.append(
+                [
+                    [self.memory.claim(ids, key) for key in keys]
+                    for ids in of_fact
+                ]
+            )
+        return slots
 
     def _release(self, fact: Fact, ids: tuple[int, ...], length: int) -> None:
         """Frees the rows of a longer value that a fact replaces."""
@@ -676,27 +686,22 @@ class FactTeacher:
 
     def _write(
         self,
-        facts: list[Fact],
-        prompts: list[list[Prompt]],
+        claimed: list[list[list[int]]],
         values: list[np.ndarray],
         counts: list[int],
     ) -> None:
-        """Writes the rows of some facts."""
+        """Writes the rows of some facts into the slots that they have."""
         if not all(np.isfinite(each).all() for each in values):
             raise ValueError(
                 "`learning_rate` must be lower: the values of facts are not "
                 f"finite. Received: learning_rate={self.learning_rate}."
             )
         slots, rows = [], []
-        for fact, asked, of_fact, count in zip(
-            facts, prompts, values, counts, strict=True
-        ):
+        for forms, of_fact, count in zip(claimed, values, counts, strict=True):
             bias = np.log(count) / np.log(_FEWER)
-            for ids in self._forms(fact.subject, asked):
-                for token, value in enumerate(of_fact):
-                    key = self.memory.claim_key(_key(fact.relation, token))
-                    slots.append(self.memory.claim(ids, key))
-                    rows.append(np.append(value, bias))
+            for of_form in forms:
+                slots += of_form
+                rows += [np.append(value, bias) for value in of_fact]
         self.memory.write(slots, _in_bfloat16(np.stack(rows)))
 
     def _forms(
