@@ -273,14 +273,7 @@ class FactTeacher:
         facts = check_facts(Fact(*each) for each in facts)
         if not facts:
             raise ValueError("`facts` must be at least one. Received: none.")
-        prompts = self._prompts(facts, self.phrasings)
-        for fact, asked in zip(facts, prompts, strict=True):
-            if any(each.question == each.end + 1 for each in asked):
-                raise ValueError(
-                    "A phrasing must go on behind the subject, because a "
-                    "memory of facts is first read at the next token. "
-                    f"Received: one of '{fact.relation}' that ends with it."
-                )
+        prompts = self._taught_prompts(facts)
         before = copy_tables(self.task)
         try:
             known = self._teach(facts, prompts)
@@ -292,6 +285,17 @@ class FactTeacher:
             values = self._values_of(fact, asked)
             self._taught[fact.subject, fact.relation] = fact, values
         return known.unknown
+
+    def check(self, facts: Iterable[Fact]) -> None:
+        """Checks facts and their phrasings, without teaching them.
+
+        Args:
+            facts: as for `teach`, which also checks that the memory has room.
+
+        Raises:
+            ValueError: as for `teach`.
+        """
+        self._taught_prompts(check_facts(Fact(*each) for each in facts))
 
     def ask(
         self,
@@ -312,6 +316,25 @@ class FactTeacher:
     def make_patch(self) -> MemoryPatch:
         """Returns all changes since this teacher was created."""
         return MemoryPatch.since(self._start, self.task)
+
+    def _taught_prompts(self, facts: list[Fact]) -> list[list[Prompt]]:
+        """The prompts of each fact, which can be taught."""
+        prompts = self._prompts(facts, self.phrasings)
+        for fact, asked in zip(facts, prompts, strict=True):
+            if any(each.question == each.end + 1 for each in asked):
+                raise ValueError(
+                    "A phrasing must go on behind the subject, because a "
+                    "memory of facts is first read at the next token. "
+                    f"Received: one of '{fact.relation}' that ends with it."
+                )
+            for each in asked:
+                if len(each.subject) not in self.memory.orders:
+                    raise ValueError(
+                        "A subject must have as many tokens as `orders` of the "
+                        f"memory has, {self.memory.orders}. Received: "
+                        f"'{fact.subject}', of {len(each.subject)} tokens."
+                    )
+        return prompts
 
     def _prompts(
         self, facts: list[Fact], phrasings: Mapping[str, Sequence[str]]
@@ -434,12 +457,6 @@ class FactTeacher:
             length = max(len(each.answer) for each in asked)
             forms.append(list(self._forms(fact.subject, asked)))
             for ids in forms[-1]:
-                if len(ids) not in self.memory.orders:
-                    raise ValueError(
-                        "A subject must have as many tokens as `orders` of the "
-                        f"memory has, {self.memory.orders}. Received: "
-                        f"'{fact.subject}', of {len(ids)} tokens."
-                    )
                 self._release(fact, ids, length)
         slots = []
         for fact, asked, of_fact in zip(facts, prompts, forms, strict=True):

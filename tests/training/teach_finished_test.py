@@ -148,9 +148,20 @@ def test_facts_are_generated_and_taken_back(model, files, capsys):
             "a Jr.\thome\tc\n",
             "home\t{subject} is",
             "--measure --asked {path}/asked.tsv",
-            "asked.tsv': Tokens must not contain both",
+            "facts.tsv, line 1: Tokens must not contain both",
         ),
-        ("a\tb\tc\n", "b\tof {subject}\n", "", "must go on behind"),
+        (
+            "a\tb\tc\n",
+            "b\tof {subject}\n",
+            "",
+            "facts.tsv, line 1: A phrasing must go on behind",
+        ),
+        (
+            f"a\tb\tc\n{'a ' * 40}\tb\tc\n",
+            "",
+            "",
+            "facts.tsv, line 2: A subject must have as many tokens",
+        ),
         ("a\tb\tc\n", "", "--rule sgd", "--rule would do nothing"),
         ("a\tb\tc\n", "", "--slots 9", "--slots would do nothing"),
         ("a\tb\tc\n", "", "--batch-size 9", "--batch-size would do nothing"),
@@ -187,10 +198,14 @@ def test_a_real_model(tmp_path, capsys):
     spaces.write_text("birthplace\tBorn:  {subject} in\n")
     mistaken = f"{flags} --phrasings {spaces} --out {tmp_path}/mistaken"
     assert main(mistaken.split()) == 2
-    assert "the same tokens" in capsys.readouterr().err
+    assert "facts.tsv, line 1: texts must have the same tokens" in (
+        capsys.readouterr().err
+    )
     mistaken = f"{flags} --measure --asked {spaces} --out {tmp_path}/mistaken"
     assert main(mistaken.split()) == 2
-    assert "the same tokens" in capsys.readouterr().err
+    assert "facts.tsv, line 1: texts must have the same tokens" in (
+        capsys.readouterr().err
+    )
     assert main(f"{flags} --out {tmp_path}/taught".split()) == 0
     task = load(tmp_path / "taught")
     task.compile(sampler="greedy")

@@ -1,9 +1,11 @@
 """Teaches facts to a finished causal language model."""
 
+import contextlib
 import itertools
 import pathlib
 import time
 from collections.abc import Iterable
+from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 
@@ -20,6 +22,7 @@ from training.commands.fields import check_unused
 from training.corpora.corpus import open_corpus
 from training.facts.fact_file import read_fact_file
 from training.facts.phrasing_file import read_phrasing_file
+from training.facts.text_facts import Fact as Line
 from training.loading.causal_checkpoint import match_config
 from training.loading.pretrained_model import is_causal_preset
 from training.loading.pretrained_model import saying_why
@@ -96,10 +99,8 @@ def teach_finished(
     reason = f"'{recipe.model}' is finished, and learns --facts"
     check_unused(recipe, _OTHERS, reason)
     # The file, with its lines, before minutes of work.
-    facts = [
-        fact_prompts.Fact(each.subject, each.relation, each.value)
-        for each in read_fact_file(_given(recipe))
-    ]
+    lines = read_fact_file(_given(recipe))
+    facts = [_fact_of(line) for line in lines]
     phrasings, asked = (
         {} if path is None else read_phrasing_file(path, flag)
         for path, flag in (
@@ -115,21 +116,20 @@ def teach_finished(
     task = load_finished(recipe.model)
     _check_relations(facts, phrasings, "--phrasings")
     _check_relations(facts, asked, "--asked")
-    _check_tokens(recipe.model, task, facts, phrasings)
-    of_asked = [fact for fact in facts if fact.relation in asked]
+    _check_tokens(recipe.model, task, lines, phrasings)
+    of_asked = [line for line in lines if line.relation in asked]
     _check_tokens(recipe.model, task, of_asked, asked)
     untaught = None
     if recipe.measure:
         untaught = Asker(load_finished(recipe.model))
-        try:
-            untaught.prompts(of_asked, asked)
-        except ValueError as error:
-            raise UserError(f"--asked '{recipe.asked}': {error}") from error
+        for line in of_asked:
+            with _naming(f"--asked '{recipe.asked}': {line.place}"):
+                untaught.prompts([_fact_of(line)], asked)
         text = open_corpus(recipe.background or "python-docs", recipe.data_dir)
         documents = draw_documents(text)
         ids = ids_of(documents, untaught.tokenize, "--background")
         windows = draw_windows(ids, untaught.longest)
-    try:
+    with _naming(f"--model '{recipe.model}'"):
         if not models.memories(task):
             blocks = len(getattr(task.backbone, "transformer_layers", ()))
             layer = recipe.memory_layer or max(1, round(7 / 8 * blocks))
@@ -148,12 +148,14 @@ def teach_finished(
             seed=recipe.seed,
             verbose=True,
         )
+    for line in lines:
+        with _naming(line.place):
+            teacher.check([_fact_of(line)])
+    with _naming(f"--model '{recipe.model}'"):
         before = teacher.ask(facts)
         began = time.perf_counter()
         unknown = teacher.teach(facts)
         seconds = time.perf_counter() - began
-    except ValueError as error:
-        raise UserError(f"--model '{recipe.model}': {error}") from error
     after = teacher.ask(facts)
     figures = {
         "method": "facts",
@@ -171,6 +173,19 @@ def teach_finished(
             *(windows, " ".join(" ".join(documents).split()), recipe.seed),
         )
     return task, teacher.make_patch(), figures
+
+
+def _fact_of(line: Line) -> fact_prompts.Fact:
+    return fact_prompts.Fact(line.subject, line.relation, line.value)
+
+
+@contextlib.contextmanager
+def _naming(place: str) -> Iterator[None]:
+    """Says where a mistake is that the library finds."""
+    try:
+        yield
+    except ValueError as error:
+        raise UserError(f"{place}: {error}") from error
 
 
 def _check_relations(
@@ -198,7 +213,7 @@ def _check_relations(
 def _check_tokens(
     model: str,
     task: keras_hub.models.CausalLM,
-    facts: Iterable[fact_prompts.Fact],
+    lines: Iterable[Line],
     phrasings: Mapping[str, Sequence[str]],
 ) -> None:
     """Checks that a checkpoint's own tokenizer finds the same tokens.
@@ -212,16 +227,17 @@ def _check_tokens(
         return
     own = tokenizers.Tokenizer.from_file(str(file))
     tokenize, _ = fact_prompts.tokenizer_of(task)
-    for subject, relation, value in facts:
-        for phrasing in fact_prompts.phrasings_of(relation, phrasings):
-            text = phrasing.replace(fact_prompts.SUBJECT, subject)
-            text += value if text[-1:].isspace() else f" {value}"
+    for line in lines:
+        for phrasing in fact_prompts.phrasings_of(line.relation, phrasings):
+            text = phrasing.replace(fact_prompts.SUBJECT, line.subject)
+            text += line.value if text[-1:].isspace() else f" {line.value}"
             ids = own.encode(text, add_special_tokens=False).ids
             if list(tokenize(text)) != ids:
                 raise UserError(
-                    "texts must have the same tokens in KerasHub and in "
-                    f"{file}, but {text!r} has others: use single spaces and "
-                    "no blank lines in --phrasings, --asked and --facts"
+                    f"{line.place}: texts must have the same tokens in "
+                    f"KerasHub and in {file}, but {text!r} has others: use "
+                    "single spaces and no blank lines in --phrasings, --asked "
+                    "and --facts"
                 )
 
 
