@@ -146,27 +146,25 @@ def compare_on_text(
     before: Asker, after: Asker, windows: np.ndarray
 ) -> dict[str, float]:
     """Returns perplexities, and the divergence from the first model."""
-    losses, divergences = [], []
+    # One value for each token that is predicted.
+    losses: tuple[list, list] = ([], [])
+    divergences = []
     pairs = zip(before.read(windows), after.read(windows), strict=True)
     for number, both in enumerate(pairs):
         start = number * _BATCH_OF_TEXT
         labels = windows[start : start + _BATCH_OF_TEXT, 1:, None]
         first, second = (_log_softmax(each[:, :-1]) for each in both)
-        losses.append(
-            [
-                -np.take_along_axis(each, labels, axis=-1).mean()
-                for each in (first, second)
-            ]
-        )
+        for each, found in zip((first, second), losses, strict=True):
+            found.append(-np.take_along_axis(each, labels, axis=-1)[..., 0])
         divergence = np.exp(first) * (first - second)
-        divergences.append(divergence.sum(axis=-1).mean())
-    old, new = np.exp(np.mean(losses, axis=0))
+        divergences.append(divergence.sum(axis=-1))
+    old, new = (np.exp(np.concatenate(each).mean()) for each in losses)
     return {
         "tokens": windows.size,
         "perplexity_before": float(old),
         "perplexity_after": float(new),
         "change": float(new / old - 1),
-        "divergence": float(np.mean(divergences)),
+        "divergence": float(np.concatenate(divergences).mean()),
     }
 
 

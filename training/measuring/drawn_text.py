@@ -61,3 +61,8 @@ def draw_windows(ids: np.ndarray, longest: int | None = None) -> np.ndarray:
     windows = ids[: len(ids) // length * length].reshape(-1, length)
     rng = np.random.default_rng(_SEED)
     return rng.permutation(windows)[: MEASURED // length]
+
+
+def is_as_long(tokens: int) -> bool:
+    """Whether as many tokens are measured as `draw_windows` returns."""
+    return MEASURED - _WINDOW < tokens <= MEASURED

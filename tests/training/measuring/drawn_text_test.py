@@ -9,6 +9,7 @@ from training.measuring.drawn_text import MEASURED
 from training.measuring.drawn_text import draw_documents
 from training.measuring.drawn_text import draw_windows
 from training.measuring.drawn_text import ids_of
+from training.measuring.drawn_text import is_as_long
 from training.runs.user_error import UserError
 
 
@@ -54,6 +55,8 @@ def test_no_window_twice():
 def test_models_that_take_less_than_a_window():
     windows = draw_windows(np.arange(40_000, dtype="int32"), 60)
     assert windows.shape == (MEASURED // 60, 60)
+    assert is_as_long(windows.size)
+    assert not is_as_long(MEASURED // 2)
 
 
 def test_no_document_is_on_both_sides():

@@ -15,10 +15,10 @@ from training.measuring.asking import Asker
 from training.measuring.asking import Question
 from training.measuring.asking import compare_logits
 from training.measuring.asking import compare_on_text
-from training.measuring.drawn_text import MEASURED
 from training.measuring.drawn_text import draw_documents
 from training.measuring.drawn_text import draw_windows
 from training.measuring.drawn_text import ids_of
+from training.measuring.drawn_text import is_as_long
 from training.runs.files import read_json
 from training.runs.user_error import UserError
 from training.studies.edits.material import Material
@@ -79,7 +79,8 @@ class EditsStudy(Study):
             )
         open_corpus(self.recipe.text)
         for path in (self.root / "trials").glob("*.json"):
-            if read_json(path, "--out")["text"].get("tokens") != MEASURED:
+            tokens = read_json(path, "--out")["text"].get("tokens", 0)
+            if not is_as_long(tokens):
                 raise UserError(
                     f"--out must have trials of this version, but '{path}' was "
                     "measured on other text: delete it, and repeat the command"
@@ -177,7 +178,12 @@ def try_way(recipe: EditsRecipe, key: str, rate: float, seed: int) -> dict:
     document = " ".join(" ".join(measured).split())
     keras.utils.set_random_seed(seed)
     start = Start(
-        load_finished(recipe.model), material.taught, recipe.passes, text, seed
+        load_finished(recipe.model),
+        material.taught,
+        recipe.passes,
+        " ".join(trained),
+        text,
+        seed,
     )
     began = time.perf_counter()
     teaching = WAYS[key].begin(start, rate)

@@ -55,7 +55,8 @@ class Start:
     taught: dict[str, list[str]]
     # The most passes over a group of facts.
     passes: int
-    # Ids of text, for ways that need it.
+    # Text that is not measured, and ids of its beginning.
+    background: str
     text: np.ndarray
     seed: int
 
@@ -116,7 +117,11 @@ class Facts(Teaching):
         memory = keras_pkm.layers.FactMemory(_TABLE)
         self.task = start.with_memory((7 / 8,), memory).task
         self._teacher = FactTeacher(
-            self.task, start.taught, odds=odds, seed=start.seed
+            self.task,
+            start.taught,
+            background=start.background,
+            odds=odds,
+            seed=start.seed,
         )
 
     def teach(self, facts: list[Fact]) -> int:
