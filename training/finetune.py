@@ -3,7 +3,7 @@
 
     python training/finetune.py --task sst2 --model runs/books --glue GLUE
 
-fine-tunes the best model of a pretraining run and prints its figures on the dev
+fine-tunes the last model of a pretraining run and prints its figures on the dev
 sets, over some seeds, beside the paper's.
 """
 

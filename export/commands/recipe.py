@@ -22,8 +22,8 @@ class ExportRecipe:
     --verbose also shows the messages of TensorFlow.
     """
 
-    # The model: the directory of a run, whose best model is used, or of a
-    # preset.
+    # The model: the directory of a run, whose last model is used, or its best
+    # one after fine-tuning; or the directory of a preset.
     model: str
     # What to export: encoder or preprocessor (both with TF Hub's API for text),
     # mlm (predicts masked tokens), classifier (predicts the class of a text) or

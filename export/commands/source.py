@@ -37,7 +37,7 @@ class Source:
         """Finds the model in a directory.
 
         For a fine-tuning run that is the best seed's model, for a pretraining
-        run the best model. Otherwise the directory is a preset itself.
+        run the last model. Otherwise the directory is a preset itself.
         """
         run = RunDirectory(name)
         if run.is_run:

@@ -1,6 +1,11 @@
 """Which tokens begin, or end, in the middle of a word."""
 
 import base64
+import codecs
+import collections
+import functools
+import sys
+import unicodedata
 import zlib
 from typing import Any
 
@@ -31,25 +36,18 @@ def word_edges(tokenizer: Any) -> str | None:
         its tokens.
     """
     try:
-        size = int(tokenizer.vocabulary_size())
-        tokens = [tokenizer.id_to_token(number) or "" for number in range(size)]
+        tokens = _tokens_of(tokenizer)
     except NotImplementedError:
         return None
     joined = getattr(tokenizer, "suffix_indicator", None)
-    is_of_bytes = any(token.startswith("Ġ") for token in tokens)
-    texts = [
-        _text(token, is_of_bytes)
-        if joined is None
-        else _text_of_piece(token, joined)
-        for token in tokens
-    ]
-    bits = np.array(
-        [
-            BEGINS * _is_in_word(text[:1]) + ENDS * _is_in_word(text[-1:])
-            for text in texts
-        ],
-        "uint8",
-    )
+    starts = {token[:1] for token in tokens}
+    if joined is not None:
+        edges = [_edges_of(_text_of_piece(token, joined)) for token in tokens]
+    elif "Ġ" in starts and "▁" not in starts:
+        edges = [_edges_of_bytes(token) for token in tokens]
+    else:
+        edges = [_edges_of(_text(token)) for token in tokens]
+    bits = np.array(edges, "uint8")
     packed = zlib.compress(bits.tobytes(), 9)
     return base64.b85encode(packed).decode("ascii")
 
@@ -60,9 +58,27 @@ def read_word_edges(text: str) -> np.ndarray:
     return np.frombuffer(bits, "uint8").astype("int32")
 
 
+def _tokens_of(tokenizer: Any) -> list[str]:
+    """The tokens of all ids, some of which may have none."""
+    vocabulary = getattr(tokenizer, "vocabulary", None)
+    if isinstance(vocabulary, dict):
+        tokens = {number: token for token, number in vocabulary.items()}
+        return [tokens.get(number, "") for number in range(max(tokens) + 1)]
+    size = int(tokenizer.vocabulary_size())
+    return [tokenizer.id_to_token(number) or "" for number in range(size)]
+
+
+def _edges_of(text: str) -> int:
+    return BEGINS * _is_in_word(text[:1]) + ENDS * _is_in_word(text[-1:])
+
+
 def _is_in_word(character: str) -> bool:
     """Whether a character next to a name makes it a longer word."""
-    return character.isalnum() and not any(
+    # Marks are vowels of Indian scripts, and accents.
+    is_part = character.isalnum() or (
+        bool(character) and unicodedata.category(character).startswith("M")
+    )
+    return is_part and not any(
         first <= ord(character) <= last for first, last in _WITHOUT_SPACES
     )
 
@@ -73,16 +89,37 @@ def _text_of_piece(token: str, joined: str) -> str:
     return token.removeprefix(joined) if is_joined else f" {token}"
 
 
-def _text(token: str, is_of_bytes: bool) -> str:
-    """What a token stands for, with the space before it."""
-    if not is_of_bytes:
-        # SentencePiece: <0x41> is a byte, and <s> has no text.
-        return "" if token.startswith("<") else token.replace("▁", " ")
+def _text(token: str) -> str:
+    """What a token of SentencePiece stands for, with the space before it."""
+    # <0x41> is a byte, and <s> has no text.
+    return "" if token.startswith("<") else token.replace("▁", " ")
+
+
+def _edges_of_bytes(token: str) -> int:
+    """The edges of a token of bytes, which may end within a character."""
     if not all(character in _BYTES for character in token):
-        return ""
-    # A part of a character is neither a letter nor a digit.
-    text = bytes(_BYTES[character] for character in token)
-    return text.decode(errors="replace")
+        return 0
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    text = decoder.decode(bytes(_BYTES[character] for character in token))
+    cut, _ = decoder.getstate()
+    if not cut:
+        return _edges_of(text)
+    is_letter = cut in _cut_letters()
+    begins = _is_in_word(text[:1]) if text else is_letter
+    return BEGINS * begins + ENDS * is_letter
+
+
+@functools.cache
+def _cut_letters() -> frozenset[bytes]:
+    """The first bytes of characters of which most are in words."""
+    counts: collections.Counter[bytes] = collections.Counter()
+    for character in map(chr, range(0x80, sys.maxunicode + 1)):
+        # Those that are in no use have the category C.
+        if not unicodedata.category(character).startswith("C"):
+            spelled = character.encode()
+            vote = 1 if _is_in_word(character) else -1
+            counts.update({spelled[:n]: vote for n in range(1, len(spelled))})
+    return frozenset(cut for cut, votes in counts.items() if votes > 0)
 
 
 def _make_bytes() -> dict[str, int]:

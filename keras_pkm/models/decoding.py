@@ -67,7 +67,16 @@ class DecodesWithTokenIds(Task):
 
 def _no_ids_yet(new: Tensor, cache: Any, cache_update_index: Any) -> Tensor:
     """Places for all ids of the text, of which none is known."""
-    if not (isinstance(cache_update_index, int) and cache_update_index == 0):
+    # KerasHub's caches have the shape (batch, layers, 2, length, heads, width);
+    # Gemma 3 has a pair of (batch, length, heads, width) for each layer.
+    first = keras.tree.flatten(cache)[0]
+    shape: tuple[Any, ...] = tuple(getattr(first, "shape", ()))
+    axis = {6: 3, 4: 1}.get(len(shape))
+    missing = 0 if axis is None else shape[axis] - new.shape[1]
+    # SmolLM3 begins with a tensor of zero, and the whole text.
+    is_whole = axis is not None and missing == 0
+    is_first = isinstance(cache_update_index, int) and cache_update_index == 0
+    if not (is_first or is_whole):
         raise ValueError(
             "`cache` must be what `call_with_cache` returned for the tokens "
             "before these, because memories of n-grams need their ids. "
@@ -75,10 +84,4 @@ def _no_ids_yet(new: Tensor, cache: Any, cache_update_index: Any) -> Tensor:
             f"cache_update_index={cache_update_index!r}. Begin with an empty "
             "cache and cache_update_index=0."
         )
-    # KerasHub's caches have the shape (batch, layers, 2, length, heads, width);
-    # Gemma 3 has a pair of (batch, length, heads, width) for each layer.
-    first = keras.tree.flatten(cache)[0]
-    shape: tuple[Any, ...] = tuple(getattr(first, "shape", ()))
-    axis = {6: 3, 4: 1}.get(len(shape))
-    missing = 0 if axis is None else shape[axis] - new.shape[1]
     return ops.pad(ops.zeros_like(new), [[0, 0], [0, max(0, missing or 0)]])

@@ -42,6 +42,7 @@ from keras_pkm.teaching.memory_patch import copy_tables
 from keras_pkm.teaching.split_model import SplitModel
 from keras_pkm.teaching.split_model import answer_model
 from keras_pkm.teaching.split_model import split_model
+from keras_pkm.teaching.teaching_step import check_gradients
 from keras_pkm.teaching.teaching_step import make_teaching_step
 from keras_pkm.teaching.teaching_step import strategy_of_one_device
 
@@ -236,6 +237,7 @@ class FactTeacher:
         self.odds = finite("odds", odds)
         self.verbose = verbose
         self.memory = _fact_memory(task)
+        check_gradients(task)
         self._parts = split_model(task)
         self._below = _compiled(task, _below_memory(self._parts))
         answers = answer_model(task)

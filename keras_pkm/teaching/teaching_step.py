@@ -53,6 +53,7 @@ def make_teaching_step(
             "`loss` must be given for a model that is not compiled. Received: "
             "None."
         )
+    check_gradients(model)
     strategy = strategy_of_one_device(model)
     with strategy.scope():
         optimizer = with_loss_scale(optimizer, model)
@@ -85,6 +86,26 @@ def make_teaching_step(
         lambda: [model._compile_loss] if loss is None else [],
     )
     return lambda *batch: float(step(*batch)[0])
+
+
+def check_gradients(model: keras.Model) -> None:
+    """Checks that gradients reach the memories of a model.
+
+    Keras' tied head has a wrong gradient in int8, int4 and float8: it is that
+    of the scales of its inputs alone.
+
+    Raises:
+        ValueError: the model has such a head.
+    """
+    for layer in model._flatten_layers():
+        mode = getattr(layer, "quantization_mode", None)
+        if isinstance(layer, keras.layers.ReversibleEmbedding) and mode:
+            raise ValueError(
+                "A model must not be quantized before it is taught, because "
+                "the embedding that is also its head passes no gradient then. "
+                f"Received: `{layer.name}` in {mode}. Teach the model, and "
+                "call `quantize` afterwards."
+            )
 
 
 def strategy_of_one_device(model: keras.Model) -> Any:

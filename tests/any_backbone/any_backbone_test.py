@@ -125,7 +125,9 @@ def test_masks_of_images_and_of_decoding():
     assert block._padding_mask(x, (x, np.ones((2, 6))), {}) is None
 
 
-@pytest.mark.parametrize("family", families([*CAUSAL, "Gemma4", "GptOss"]))
+@pytest.mark.parametrize(
+    "family", families([*CAUSAL, "Gemma4", "GptOss", "SmolLM3"])
+)
 @pytest.mark.parametrize("memory", [FILLED, "n-grams"], ids=["keys", "n-grams"])
 def test_generation_with_a_cache_is_generation_without(family, memory):
     check_generation(family, memory, "greedy")

@@ -115,12 +115,17 @@ def test_edges_of_words_by_the_kind_of_tokenizer():
     class SentencePiece(Tokens):
         tokens = ["<s>", "\u2581Bob", "by", "\u2581", ".", "\u25813"]
 
+    class Maltese(Tokens):
+        tokens = [*SentencePiece.tokens, "\u0120"]
+
     class Silent(Tokens):
         def id_to_token(self, number):
             raise NotImplementedError
 
     edges = read_word_edges(word_edges(SentencePiece()))
     assert edges.tolist() == [0, ENDS, BEGINS | ENDS, 0, 0, ENDS]
+    edges = read_word_edges(word_edges(Maltese()))
+    assert edges.tolist()[:3] == [0, ENDS, BEGINS | ENDS]
     assert word_edges(Silent()) is None
 
 

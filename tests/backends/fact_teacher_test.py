@@ -2,6 +2,7 @@
 
 import re
 
+import keras
 import keras_hub
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from keras_pkm.models import memories
 from keras_pkm.teaching import Fact
 from keras_pkm.teaching import FactTeacher
 from keras_pkm.teaching import MemoryPatch
+from keras_pkm.teaching import MemoryTeacher
 from keras_pkm.teaching import fact_prompts
 from keras_pkm.teaching import fact_teacher
 from keras_pkm.teaching.fact_prompts import make_prompt
@@ -381,6 +383,19 @@ def test_models_that_do_not_suit():
         FactTeacher(make_model())
     with pytest.raises(ValueError, match="`learning_rate` must be"):
         make_teacher(make_model(), Words(), learning_rate=float("nan"))
+
+
+@pytest.mark.filterwarnings("ignore:.*does not have a `quantize` method")
+def test_a_quantized_head_is_refused():
+    """Keras' gradient of it is wrong."""
+    model = make_model()
+    model.quantize("int8")
+    message = "must not be quantized before it is taught"
+    with pytest.raises(ValueError, match=message):
+        make_teacher(model, Words())
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    with pytest.raises(ValueError, match=message):
+        MemoryTeacher(model, 0.1, loss=loss)
 
 
 @slow_on_tensorflow

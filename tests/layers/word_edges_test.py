@@ -36,6 +36,17 @@ def test_word_piece(second, expected):
         ("キム", "さん", False),
         ("수", "는", False),
         ("Köln", "ärin", True),
+        # Vowels and accents that are characters of their own.
+        ("राम", "ायण", True),
+        ("Jose", "\u0301", True),
+        # Parts of characters, as byte pairs leave them.
+        ("Боб", b"\xd0", True),
+        ("Tr", b"\xe1\xba", True),
+        ("राम", b"\xe0\xa4", True),
+        ("Bob", b"\xe2\x80", False),
+        ("Bob", b"\xf0\x9f", False),
+        ("京", b"\xe4", False),
+        ("Bob", b"by\xe2\x80", True),
     ],
 )
 def test_scripts_without_spaces(first, second, expected):
@@ -47,8 +58,18 @@ def test_scripts_without_spaces(first, second, expected):
     assert join(tokenizer, as_bytes(first), as_bytes(second)) == expected
 
 
+def test_ids_without_tokens():
+    """Llama 3 has some in the middle of its vocabulary."""
+    vocabulary = {"Ġ": 0, "B": 1, "b": 2, "in": 5, "i": 6, "n": 7}
+    tokenizer = keras_hub.tokenizers.BytePairTokenizer(vocabulary, ["i n"])
+    bits = read_word_edges(word_edges(tokenizer))
+    assert bits.tolist() == [0, 3, 3, 0, 0, 3, 3, 3]
+
+
 def as_bytes(text):
-    """A text as tokens of byte pairs spell it."""
+    """A text, or a part of one, as tokens of byte pairs spell it."""
     spelled = {number: character for character, number in _BYTES.items()}
+    if isinstance(text, bytes):
+        return "".join(spelled[byte] for byte in text)
     head, text = ("Ġ", text[1:]) if text[0] == "Ġ" else ("", text)
     return head + "".join(spelled[byte] for byte in text.encode())

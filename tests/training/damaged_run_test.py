@@ -16,15 +16,15 @@ READ = {
     "evaluate_mlm": (
         "recipe.json",
         "results.json",
-        "best/config.json",
-        "best/task.json",
-        "best/tokenizer.json",
-        "best/model.weights.h5",
-        "best/assets/tokenizer/vocabulary.txt",
+        "last/config.json",
+        "last/task.json",
+        "last/tokenizer.json",
+        "last/model.weights.h5",
+        "last/assets/tokenizer/vocabulary.txt",
     ),
     "analyze_memory": (
         "recipe.json",
-        "best/model.weights.h5",
+        "last/model.weights.h5",
         "logs/plain.csv",
         "logs/resm.csv",
         "logs/resm-perplexity.csv",
@@ -34,9 +34,9 @@ READ = {
         "recipe.json",
         "results.json",
         "results.md",
-        "best/model.weights.h5",
+        "last/model.weights.h5",
     ),
-    "finetune": ("recipe.json", "best/model.weights.h5"),
+    "finetune": ("recipe.json", "last/model.weights.h5"),
     "pretrain": (
         "recipe.json",
         "tokenizer/assets/tokenizer/vocabulary.txt",
@@ -128,9 +128,9 @@ def test_a_damaged_file_is_named(command, name, damage, run, call, tmp_path):
     "command, name",
     [
         ("evaluate_mlm", "recipe.json"),
-        ("evaluate_mlm", "best/config.json"),
-        ("evaluate_mlm", "best/model.weights.h5"),
-        ("evaluate_mlm", "best/tokenizer.json"),
+        ("evaluate_mlm", "last/config.json"),
+        ("evaluate_mlm", "last/model.weights.h5"),
+        ("evaluate_mlm", "last/tokenizer.json"),
         ("analyze_memory", "logs/resm.csv"),
         pytest.param(
             "analyze_memory",
@@ -138,7 +138,7 @@ def test_a_damaged_file_is_named(command, name, damage, run, call, tmp_path):
             marks=pytest.mark.slow,
         ),
         ("saved_model", "results.json"),
-        ("saved_model", "best/tokenizer.json"),
+        ("saved_model", "last/tokenizer.json"),
         ("pretrain", "data/train.int32"),
     ],
 )
@@ -174,7 +174,7 @@ def test_a_missing_measurement_is_named(run, call):
 @pytest.mark.slow
 def test_a_wanted_change(run, call):
     """The error names the file to remove, and then it is read."""
-    (run / "best" / "model.weights.h5").touch()
+    (run / "last" / "model.weights.h5").touch()
     with open(run / "recipe.json", "a") as file:
         file.write("\n")
     code, error = call("saved_model")

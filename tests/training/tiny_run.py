@@ -81,7 +81,7 @@ def open_tiny_run(root):
 
 
 def md5_of_model(run):
-    """Returns the MD5 of all weights of a run's best model."""
+    """Returns the MD5 of all weights of a run's last model."""
     digest = hashlib.md5()
     for weight in load_language_model(str(run))[0].weights:
         digest.update(np.ascontiguousarray(weight).tobytes())

@@ -29,9 +29,9 @@ class AnalysisRecipe(TextOfModel):
     --verbose also shows the messages of TensorFlow.
     """
 
-    # The model: the directory of a run, whose best model is used; a preset with
-    # memory; or an exported model, whose report cannot show which tokens read
-    # which slots.
+    # The model: the directory of a run, whose last model is used, or its best
+    # one after fine-tuning; a preset with memory; or an exported model, whose
+    # report cannot show which tokens read which slots.
     model: str
     # Held-out text: files or globs separated by commas, tfds:NAME, or
     # python-docs.

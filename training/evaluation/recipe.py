@@ -28,7 +28,7 @@ class EvaluationRecipe(TextOfModel):
     --verbose also shows the messages of TensorFlow.
     """
 
-    # The model: the directory of a pretraining run, whose best model is used; a
+    # The model: the directory of a pretraining run, whose last model is used; a
     # preset; or a local directory of transformers. For a causal model, bits per
     # byte are printed, too.
     model: str

@@ -12,23 +12,38 @@ from training.runs.user_error import UserError
 # Entries of config.json that change what a model computes and that KerasHub
 # does not read, by the type of the model, with the values that it computes. An
 # entry that is missing has the first of these.
-_COMPUTED: dict[str, dict[str, tuple[Any, ...]]] = {
+_Entries = dict[str, tuple[Any, ...]]
+_PLAIN: _Entries = {"quantization_config": (None,), "auto_map": (None, {})}
+_ROTARY: _Entries = {"hidden_act": ("silu", "swish"), **_PLAIN}
+# KerasHub's windows are those of all layers.
+_QWEN: _Entries = {"use_sliding_window": (False,), **_ROTARY}
+_COMPUTED: dict[str, _Entries] = {
     "gpt2": {
         "activation_function": ("gelu_new", "gelu_pytorch_tanh", "gelu_fast"),
         "scale_attn_weights": (True,),
         "scale_attn_by_inverse_layer_idx": (False,),
         "add_cross_attention": (False,),
         "tie_word_embeddings": (True,),
-        "quantization_config": (None,),
-        "auto_map": (None, {}),
+        **_PLAIN,
     },
     "llama": {
         "hidden_act": ("silu", "swish"),
         "attention_bias": (False,),
         "mlp_bias": (False,),
-        "quantization_config": (None,),
-        "auto_map": (None, {}),
+        **_PLAIN,
     },
+    "mistral": _ROTARY,
+    "mixtral": _ROTARY,
+    "qwen2": _QWEN,
+    "qwen2_moe": _QWEN,
+    "qwen3": {"attention_bias": (False,), **_QWEN},
+    "qwen3_moe": {
+        "attention_bias": (False,),
+        # It is used whatever use_sliding_window says.
+        "sliding_window": (None,),
+        **_QWEN,
+    },
+    "smollm3": {"use_sliding_window": (False,), **_ROTARY},
 }
 
 
@@ -37,9 +52,9 @@ def match_config(
 ) -> None:
     """Makes a model compute what `config.json` says.
 
-    KerasHub's Llama has an epsilon of 1e-6, whatever the checkpoint has. The
-    models of other types than GPT-2 and Llama are as KerasHub loads them. Where
-    KerasHub computes something else, it is an error.
+    KerasHub's Llama has an epsilon of 1e-6, whatever the checkpoint has. Where
+    KerasHub computes something else, it is an error. Types of models that are
+    not named here, such as Gemma, are as KerasHub loads them.
     """
     path = directory / "config.json"
     config = read_json(path, default={})
@@ -57,12 +72,15 @@ def match_config(
             epsilon, 1e-5, rel_tol=1e-6
         ):
             raise _not_computed(path, "layer_norm_epsilon", 1e-5, epsilon)
+    if kind in _COMPUTED and kind != "gpt2":
+        for name in ("rope_parameters", "rope_scaling"):
+            rope = config.get(name) or {}
+            scaling = rope.get("rope_type", rope.get("type", "default"))
+            # KerasHub reads the older entry of Llama.
+            is_read = kind == "llama" and config.get("rope_scaling")
+            if scaling != "default" and not is_read:
+                raise _not_computed(path, "rope_type", "default", scaling)
     if kind == "llama":
-        rope = config.get("rope_parameters") or {}
-        scaling = rope.get("rope_type", "default")
-        # KerasHub reads the older entry.
-        if scaling != "default" and not config.get("rope_scaling"):
-            raise _not_computed(path, "rope_type", "default", scaling)
         if (epsilon := config.get("rms_norm_eps")) is not None:
             _set_epsilon(task.backbone, float(epsilon))
 

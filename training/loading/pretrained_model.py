@@ -25,7 +25,6 @@ from training.loading.families import EncoderFamily
 from training.loading.families import family_of
 from training.runs.files import check_unchanged
 from training.runs.files import read_json
-from training.runs.run_directory import MODELS
 from training.runs.run_directory import find_preset
 from training.runs.user_error import UserError
 
@@ -59,7 +58,7 @@ class PretrainedModel:
 
 def load_pretrained(name: str, added_memory: dict | None) -> PretrainedModel:
     """Loads a model to fine-tune."""
-    preset, config = _open(name, "--model", MODELS)
+    preset, config = _open(name, "--model")
     kinds = "a run directory, a preset or a directory of transformers"
     with saying_why(name, "--model", kinds):
         if "model_type" in config:
@@ -89,18 +88,17 @@ class LanguageModel(NamedTuple):
 def load_language_model(
     name: str,
     flag: str = "--model",
-    kept: tuple[str, ...] = MODELS,
     fresh_head: bool = False,
 ) -> LanguageModel:
     """Loads a causal or a masked language model."""
-    preset = find_preset(name, flag, kept)
+    preset = find_preset(name, flag)
     if is_causal_preset(preset):
         check_unchanged(pathlib.Path(preset), flag)
         with saying_why(name, flag, "a run directory or a preset"):
             causal = keras_hub.models.CausalLM.from_preset(preset)
             decoder = family_of(causal.backbone, DECODERS)
             return LanguageModel(causal, decoder, load_tokenizer(preset))
-    preset, config = _open(name, flag, kept)
+    preset, config = _open(name, flag)
     kinds = "a run directory, a masked-LM preset or a directory of transformers"
     with saying_why(name, flag, kinds):
         if not fresh_head and not pathlib.Path(preset).is_dir():
@@ -142,9 +140,9 @@ def saying_why(name: str, flag: str, kinds: str) -> Iterator[None]:
         ) from error
 
 
-def _open(name: str, flag: str, kept: tuple[str, ...]) -> tuple[str, dict]:
+def _open(name: str, flag: str) -> tuple[str, dict]:
     """The preset or directory that a flag names, and its configuration."""
-    preset = find_preset(name, flag, kept)
+    preset = find_preset(name, flag)
     check_unchanged(pathlib.Path(preset), flag)
     with saying_why(name, flag, "a model of the Hugging Face Hub"):
         # KerasHub would give models of transformers another activation.

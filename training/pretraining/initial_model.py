@@ -23,7 +23,7 @@ def load_initial_model(path: str | None, seed: int) -> LanguageModel | None:
         return None
     # A head that it lacks is drawn.
     keras.utils.set_random_seed(seed)
-    return load_language_model(path, "--init-from", ("last",), fresh_head=True)
+    return load_language_model(path, "--init-from", fresh_head=True)
 
 
 def recipe_of_initial_model(

@@ -127,6 +127,12 @@ def train(
     print()
     print_markdown(table)
     print(f"\nThe model is in {run.root}: pass it to --model.")
+    lowest = checkpoint.state.lowest
+    if lowest < evaluation.perplexity:
+        print(
+            f"An earlier one had a lower held-out perplexity, {lowest:.2f}: it "
+            f"is in {run.best}."
+        )
     return results
 
 

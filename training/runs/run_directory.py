@@ -31,8 +31,9 @@ _FREE_FIELDS = (
     "keep_checkpoints",
     "max_skipped_steps",
 )
-#: The models of a pretraining run, in the order of preference.
-MODELS = ("best", "last", "plain")
+# The models of a pretraining run, in the order of preference: its results are
+# those of the last one.
+_MODELS = ("last", "best", "plain")
 
 
 class StageLogs:
@@ -168,14 +169,12 @@ class RunDirectory:
             self.root, [path for path in (*finished, *logs) if path.exists()]
         )
 
-    def find_model(
-        self, flag: str = "--model", models: Iterable[str] = MODELS
-    ) -> pathlib.Path:
+    def find_model(self, flag: str = "--model") -> pathlib.Path:
         """Returns the directory of the run's model, a preset.
 
-        For a fine-tuning run that is the model of the best seed. For a
-        pretraining run it is the first of `models` that exists: a run that has
-        not ended may have no best model yet.
+        For a fine-tuning run that is the model of the best seed, and for a
+        pretraining run the last one: a run that has not ended may have a plain
+        one only.
         """
         best = self.read_results(flag).get("best_model")
         if best is None and "task" in self.read_recipe(flag):
@@ -184,12 +183,12 @@ class RunDirectory:
                 f"'{self.root}' has no best model yet: resume it, or pass one "
                 "of its seed-N/best"
             )
-        for name in (best,) if best else models:
+        for name in (best,) if best else _MODELS:
             if (self.root / name / "config.json").exists():
                 return self.root / name
         raise UserError(
             f"{flag} must be a run that has saved a model, but '{self.root}' "
-            f"has none in {best or ' or '.join(models)} yet: resume it first"
+            f"has none in {best or ' or '.join(_MODELS)} yet: resume it first"
         )
 
     def check(self, recipe: Any) -> None:
@@ -264,9 +263,7 @@ class RunDirectory:
                 path.unlink()
 
 
-def find_preset(
-    name: str, flag: str = "--model", models: Iterable[str] = MODELS
-) -> str:
+def find_preset(name: str, flag: str = "--model") -> str:
     """Returns the preset that a flag names: a run's model, or itself."""
     run = RunDirectory(name)
-    return str(run.find_model(flag, models)) if run.is_run else name
+    return str(run.find_model(flag)) if run.is_run else name

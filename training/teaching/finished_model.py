@@ -32,7 +32,6 @@ from training.measuring.drawn_text import draw_windows
 from training.measuring.drawn_text import ids_of
 from training.runs.files import check_unchanged
 from training.runs.files import read_json
-from training.runs.run_directory import MODELS
 from training.runs.run_directory import find_preset
 from training.runs.user_error import UserError
 from training.teaching.edit_measures import measure_edit
@@ -63,7 +62,7 @@ def is_finished(model: str, is_plain: bool = False) -> bool:
         model: A directory of transformers, a preset, or a run.
         is_plain: Whether it must have none at all.
     """
-    preset = find_preset(model, "--model", MODELS)
+    preset = find_preset(model)
     path = pathlib.Path(preset)
     config = read_json(path / "config.json", default={})
     if "model_type" in config:
@@ -80,7 +79,7 @@ def is_finished(model: str, is_plain: bool = False) -> bool:
 
 def load_finished(model: str) -> keras_hub.models.CausalLM:
     """Loads such a model."""
-    preset = find_preset(model, "--model", MODELS)
+    preset = find_preset(model)
     check_unchanged(pathlib.Path(preset), "--model")
     with saying_why(model, "--model", "a causal language model"):
         task = keras_hub.models.CausalLM.from_preset(preset, dtype="float32")
@@ -220,7 +219,7 @@ def _check_tokens(
 
     KerasHub's byte pairs part blank lines and double spaces in other ways.
     """
-    path = pathlib.Path(find_preset(model, "--model", MODELS))
+    path = pathlib.Path(find_preset(model))
     file = path / "tokenizer.json"
     is_of_keras = "model_type" not in read_json(path / "config.json")
     if is_of_keras or not file.exists():

@@ -53,7 +53,7 @@ class TeachingRecipe(Text):
     --verbose also shows the messages of TensorFlow.
     """
 
-    # The model: the directory of a run, whose best model is used, or a preset.
+    # The model: the directory of a run, whose last model is used, or a preset.
     # An encoder must have its masked-LM head.
     model: str
     # Directory to write; new or empty.

@@ -59,6 +59,20 @@ def test_the_epsilon_of_the_config(tmp_path):
         ({**GPT2, "layer_norm_epsilon": 0.5}, "layer_norm_epsilon 1e-05.*0.5"),
         ({**GPT2, "scale_attn_weights": False}, "scale_attn_weights True"),
         ({**GPT2, "n_inner": 32}, "n_inner 64.*32"),
+        ({"model_type": "mistral", "hidden_act": "gelu"}, "hidden_act 'silu'"),
+        (
+            {"model_type": "qwen2", "rope_scaling": {"type": "yarn"}},
+            "rope_type 'default'.*'yarn'",
+        ),
+        (
+            {"model_type": "mixtral", "rope_parameters": {"rope_type": "yarn"}},
+            "rope_type 'default'.*'yarn'",
+        ),
+        (
+            {"model_type": "qwen3", "use_sliding_window": True},
+            "use_sliding_window False.*True",
+        ),
+        ({"model_type": "qwen3_moe", "sliding_window": 9}, "sliding_window No"),
     ],
 )
 def test_what_kerashub_does_not_compute(config, message, tmp_path):
@@ -74,6 +88,8 @@ def test_what_kerashub_does_not_compute(config, message, tmp_path):
         {**GPT2, "layer_norm_epsilon": 9.999999747378752e-06},
         {"model_type": "gpt_oss", "rope_parameters": {"rope_type": "yarn"}},
         {"config": {}},
+        {"model_type": "qwen2", "rope_scaling": None, "sliding_window": 9},
+        {"model_type": "mistral", "sliding_window": 9, "hidden_act": "silu"},
     ],
 )
 def test_what_it_computes(config, tmp_path):
