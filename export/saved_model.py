@@ -94,7 +94,7 @@ def export(recipe: ExportRecipe) -> str:
 _FILES = (
     *("out", "model", "text", "validation", "vocabulary", "data_dir"),
     *("data_from", "init_from", "glue", "squad", "keep", "facts"),
-    *("phrasings", "asked", "background"),
+    *("phrasings", "asked", "background", "apply", "revert"),
 )
 _PUBLIC = ("tfds:", "hf://", "kaggle://")
 

@@ -10,7 +10,7 @@ def read_lines(paths: Sequence[str]) -> list[str]:
     lines = []
     for path in paths:
         try:
-            with open(path, encoding="utf-8") as file:
+            with open(path, encoding="utf-8-sig") as file:
                 lines += [line for line in map(str.strip, file) if line]
         except OSError as error:
             raise UserError(

@@ -11,7 +11,8 @@ from keras_pkm.files.checksums import find_change
 from keras_pkm.files.checksums import write_checksums
 
 _CHECKSUMS = "checksums.json"
-_NAME = re.compile(r"step-(\d+)[._]")
+# Others may have files of steps in the same directory.
+_NAME = re.compile(r"step-(\d+)(_temp.*|\.(index|data-|checksums\.json).*)$")
 
 
 class CheckpointFiles:
@@ -79,7 +80,7 @@ class CheckpointFiles:
             [
                 name
                 for name in self._names()
-                if name.startswith(f"step-{step}.")
+                if name.startswith(f"step-{step}.") and _NAME.match(name)
             ],
         )
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import keras
 import numpy as np
+from keras import ops
 
 from keras_pkm.callbacks.slot_counts import Counts
 from keras_pkm.callbacks.slot_counts import list_slot_counts
@@ -196,6 +197,16 @@ class MemoryUsageMonitor(keras.callbacks.Callback):
         # No step was taken since another `fit`, or since the process began.
         if step == self._newest:
             return
+        found = {number: len(each["top1"]) for number, each in counts.items()}
+        expected = {
+            number: metric.num_slots
+            for number, metric in self.staleness.items()
+        }
+        if found != expected:
+            raise ValueError(
+                "the counts must be those of the model's memories, with "
+                f"{expected} slots. Received: counts of {found}."
+            )
         for number, metric in self.staleness.items():
             metric.update_state(counts[number]["top1"], step)
         self._newest = step
@@ -224,7 +235,7 @@ class MemoryUsageMonitor(keras.callbacks.Callback):
             self._writer.flush()
 
     def _iterations(self) -> int:
-        return int(self.model.optimizer.iterations.numpy())
+        return int(ops.convert_to_numpy(self.model.optimizer.iterations))
 
     def _measure(self) -> None:
         step = self._iterations()
@@ -267,7 +278,7 @@ class MemoryUsageMonitor(keras.callbacks.Callback):
 def _append_rows(
     path: pathlib.Path, step: int, usage: dict[int, dict[str, float]]
 ) -> None:
-    is_new = not path.exists()
+    is_new = not path.exists() or not path.stat().st_size
     with open(path, "a", newline="") as file:
         for number, figures in usage.items():
             row = {"step": step, "layer": number, **figures}

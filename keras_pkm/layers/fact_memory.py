@@ -188,8 +188,9 @@ class FactMemory(Memory):
             [joins[:, -order] for order in self.orders], axis=-1
         )
         # The longest n-gram that ends at a token, and the last such token.
-        place = ops.arange(orders, dtype="int32")
-        longest = ops.max(ops.where(stands, place, -1), axis=-1)
+        longest = ops.full_like(owners[:, 0], -1)
+        for place in range(orders):
+            longest = ops.where(stands[:, place], place, longest)
         longest = ops.reshape(longest, (batch, length))
         position = ops.arange(length, dtype="int32") * orders
         codes = ops.where(longest >= 0, position + longest, -1)
@@ -198,10 +199,12 @@ class FactMemory(Memory):
         goes_on = ops.reshape(joins[:, -1], (batch, length))[:, 1:]
         ended = ops.where(goes_on, -1, codes[:, :-1])
         ended = ops.pad(ended, [[0, 0], [1, 0]], constant_values=-1)
-        codes = _latest(ended, self.window)
+        # There may be no token at all.
+        codes = _latest(ended[:, :length], self.window)
         at = ops.maximum(codes, 0)
+        flat = (batch, length * orders)
         start, owner = (
-            ops.take_along_axis(ops.reshape(each, (batch, -1)), at, axis=1)
+            ops.take_along_axis(ops.reshape(each, flat), at, axis=1)
             for each in (starts, owners)
         )
         return start, ops.where(codes >= 0, owner, 0)

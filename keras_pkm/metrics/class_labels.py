@@ -57,9 +57,11 @@ def class_labels(
         shape[1] == num_classes if num_classes else shape[1] is not None
     ):
         rows = ops.cast(values, WIDEST_FLOAT)
-        largest = ops.max(rows, axis=-1, keepdims=True)
+        # Not a maximum: there may be no row.
+        classes = ops.cast(ops.argmax(rows, axis=-1), "int32")
+        largest = ops.take_along_axis(rows, classes[:, None], axis=-1)
         is_right = (
-            (ops.min(rows, axis=-1) >= 0)
+            ops.all(rows >= 0, axis=-1)
             & (ops.abs(ops.sum(rows, axis=-1) - 1) < 1e-2)
             & (ops.sum(ops.cast(rows == largest, "int32"), axis=-1) == 1)
         )
@@ -69,7 +71,6 @@ def class_labels(
             "is the largest.",
             values,
         )
-        classes = ops.cast(ops.argmax(rows, axis=-1), "int32")
         return ops.where(is_right, classes, -1)
     rows_rule = f"(batch, {num_classes})" if num_classes else "(batch, classes)"
     raise ValueError(

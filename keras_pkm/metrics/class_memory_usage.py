@@ -33,9 +33,9 @@ class ClassMemoryUsage(keras.metrics.Metric):
       classes read alike, 0 if they share no slot;
     - `reads_0`, `reads_1`: the numbers of top-1 reads, Σ t'⁻ and Σ t'⁺.
 
-    All figures are 0 until both classes have been seen. Figures are float64,
-    and on JAX float32; `counts` and `totals` are exact integers, up to 2**51.
-    Under `tf.distribute` the counts of all replicas are summed.
+    The first three are 0 until both classes have been seen. Figures are
+    float64, and on JAX float32; `counts` and `totals` are exact integers, up to
+    2**51. Under `tf.distribute` the counts of all replicas are summed.
 
     Args:
         num_slots: int. Slots of the memory,

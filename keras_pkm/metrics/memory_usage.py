@@ -99,10 +99,9 @@ class MemoryUsage(keras.metrics.Metric):
             slots, weights, padding_mask, self.num_slots
         )
         heads, top_k = read.shape[-2:]
-        is_read = ops.cast(shares != 0, counted.dtype)
-        is_read *= counted[:, None, None]
-        per_read = ops.reshape(is_read, (-1,))
-        of_heads = ops.max(is_read, axis=-1)
+        is_read = (shares != 0) & ops.cast(counted, "bool")[:, None, None]
+        per_read = ops.reshape(ops.cast(is_read, counted.dtype), (-1,))
+        of_heads = ops.any(is_read, axis=-1)
 
         self._sums["reads"].add(read, per_read)
         self._sums["weights"].add(
@@ -111,12 +110,13 @@ class MemoryUsage(keras.metrics.Metric):
             ops.where(per_read > 0, ops.reshape(shares, (-1,)), 0.0),
         )
         self._sums["top1"].add(
-            top1_slots(read, shares), ops.reshape(of_heads, (-1,))
+            top1_slots(read, shares),
+            ops.reshape(ops.cast(of_heads, counted.dtype), (-1,)),
         )
         flat = (-1, heads * top_k)
         self._sums["top1_of_token"].add(
             top1_slots(ops.reshape(read, flat), ops.reshape(shares, flat)),
-            ops.max(of_heads, axis=-1),
+            ops.cast(ops.any(of_heads, axis=-1), counted.dtype),
         )
 
     @property

@@ -63,7 +63,7 @@ def ngrams(
         lib.mod(positive, _int32(num_slots, lib)),
         lib.where(tags == 0, _int32(1, lib), tags),
         lib.stack(
-            [lib.min(contexts[:, -order:], axis=-1) >= 0 for order in orders],
+            [lib.all(contexts[:, -order:] >= 0, axis=-1) for order in orders],
             axis=-1,
         ),
     )

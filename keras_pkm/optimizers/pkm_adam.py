@@ -39,6 +39,18 @@ _UNSUPPORTED = (
 )
 
 
+class _Kept:
+    """The optimizer's own variables, by the id of the variable that they serve.
+
+    TensorFlow would follow dicts of the optimizer itself when it saves a model,
+    and cannot save those whose keys are numbers.
+    """
+
+    def __init__(self) -> None:
+        self.moments: dict[int, tuple[keras.Variable, ...]] = {}
+        self.chosen: dict[int, keras.Variable] = {}
+
+
 @keras.saving.register_keras_serializable("keras_pkm")
 class PKMAdam(keras.optimizers.Adam):
     """Adam that trains the values of memories row by row.
@@ -59,7 +71,8 @@ class PKMAdam(keras.optimizers.Adam):
 
     Gradients are clipped after repeated rows and all replicas have been summed.
     A step at which any replica has a gradient that is not finite is skipped on
-    all of them: no variable changes, and `iterations` does not advance.
+    all of them: no variable changes, except by its constraint, and `iterations`
+    does not advance.
 
     Args:
         learning_rate: float, schedule, or function without arguments that
@@ -169,9 +182,8 @@ class PKMAdam(keras.optimizers.Adam):
         self._not_decayed = NotDecayed()
         # By the id of the variable.
         self._decayed: set[int] = set()
-        self._moments: dict[int, tuple[keras.Variable, ...]] = {}
         self._tables: set[int] = set()
-        self._chosen: dict[int, keras.Variable] = {}
+        self._kept = _Kept()
 
     @property
     def memory_learning_rate(self) -> keras.Variable | Tensor:
@@ -209,9 +221,9 @@ class PKMAdam(keras.optimizers.Adam):
         for values in groups["memory"]:
             if self.bias_correction == "row":
                 steps = self.add_variable_from_reference(values, "steps")
-                self._moments[id(values)] += (steps,)
+                self._kept.moments[id(values)] += (steps,)
             if self.only_chosen_slots:
-                self._chosen[id(values)] = self.add_variable(
+                self._kept.chosen[id(values)] = self.add_variable(
                     values.shape[:1],
                     dtype="bool",
                     aggregation="only_first_replica",
@@ -249,7 +261,7 @@ class PKMAdam(keras.optimizers.Adam):
         )
         # Adam asks for momentums and velocities at once.
         ids = map(id, trainable_variables)
-        self._moments = dict(zip(ids, zip(*added), strict=True))
+        self._kept.moments = dict(zip(ids, zip(*added), strict=True))
         return added
 
     def choose_slots(
@@ -265,7 +277,7 @@ class PKMAdam(keras.optimizers.Adam):
             ValueError: the optimizer chooses no slots or is not built, or a
                 number is out of range.
         """
-        chosen = self._chosen.get(id(values))
+        chosen = self._kept.chosen.get(id(values))
         if chosen is None:
             raise ValueError(
                 "`values` must be a value table of an optimizer that was made "
@@ -338,7 +350,7 @@ class PKMAdam(keras.optimizers.Adam):
         self, variable: keras.Variable, gradient: Gradient
     ) -> Gradient:
         # The update treats a row whose gradient is zero as not read.
-        chosen = self._chosen.get(id(variable))
+        chosen = self._kept.chosen.get(id(variable))
         return (
             gradient if chosen is None else backend.keep_rows(gradient, chosen)
         )
@@ -370,7 +382,9 @@ class PKMAdam(keras.optimizers.Adam):
         if self.bias_correction == "global":
             steps = ops.cast(self.iterations + 1, "float32")
         rule = adam_rule(rate, steps, self.beta_1, self.beta_2, self.epsilon)
-        backend.update_rows((component, *self._moments[key]), gradient, rule)
+        backend.update_rows(
+            (component, *self._kept.moments[key]), gradient, rule
+        )
 
     def get_config(self) -> dict[str, Any]:
         config = super().get_config()

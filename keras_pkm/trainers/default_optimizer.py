@@ -80,5 +80,17 @@ def count_applied(optimizer: keras.optimizers.Optimizer) -> keras.Variable:
 
     `iterations` counts groups of gradients if `gradient_accumulation_steps` is
     set, and so does not tell whether a single train step was skipped.
+
+    Raises:
+        ValueError: it is a `MultiOptimizer` with `PKMAdam`, which counts the
+            steps that this one skips.
     """
+    parts = getattr(optimizer, "optimizers", ())
+    if any(isinstance(part, PKMAdam) for part in parts):
+        raise ValueError(
+            "`optimizer` must not be a `MultiOptimizer` that contains "
+            "`PKMAdam`: it would count steps that `PKMAdam` skips. Received: "
+            "one that does. Pass `PKMAdam` alone, which has a rate of its own "
+            "for value tables, or use another optimizer for all variables."
+        )
     return inner_of(optimizer)._iterations

@@ -4,8 +4,12 @@ import keras
 import numpy as np
 import pytest
 
+from keras_pkm.layers import FactMemory
 from keras_pkm.layers import MaskedBatchNormalization
+from keras_pkm.layers import NGramMemory
 from keras_pkm.layers import ProductKeyMemory
+from keras_pkm.metrics import MemoryUsage
+from keras_pkm.metrics.class_labels import class_labels
 from tests.backends.stepping import MODES
 from tests.backends.stepping import assert_close
 from tests.backends.stepping import assert_slopes
@@ -244,3 +248,24 @@ def test_statistics_without_padding():
     layer(inputs, training=True, mask=mask)
     for old, new in zip(before, layer.get_weights()):
         np.testing.assert_array_equal(old, new)
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (2, 0)])
+@pytest.mark.parametrize("kind", ["product keys", "n-grams", "facts"])
+def test_no_tokens(kind, shape):
+    """Such as a part of a batch that gradients are accumulated over."""
+    memory = {
+        "product keys": lambda: ProductKeyMemory(4, top_k=2, key_dim=4),
+        "n-grams": lambda: NGramMemory(50, (1, 2)),
+        "facts": lambda: FactMemory(50, num_keys=2, orders=(1, 2)),
+    }[kind]()
+    x = np.zeros((*shape, DIM), "float32")
+    named = {"token_ids": np.zeros(shape, "int32")}
+    if kind == "product keys":
+        named = {}
+    outputs, access = memory(x, return_memory_access=True, **named)
+    assert outputs.shape == x.shape
+    metric = MemoryUsage(memory.num_slots)
+    metric.update_state(*access)
+    assert metric.counts["reads"].sum() == 0
+    assert class_labels(np.zeros((0, 4)), "labels", num_classes=4).shape == (0,)

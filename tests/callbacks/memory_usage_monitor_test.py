@@ -215,6 +215,28 @@ def test_without_a_directory_no_counts_are_read(
         assert metric.last_steps.max() == -1
 
 
+def test_counts_of_another_model_are_left_out(tmp_path, caplog):
+    x = np.ones((4, 5, 6), "float32")
+    options = {"counts_dir": tmp_path / "counts", "csv_path": tmp_path / "csv"}
+    # An empty file has no header yet.
+    options["csv_path"].touch()
+    model = dense_model()
+    model.fit(
+        x, x, verbose=0, callbacks=[MemoryUsageMonitor((x, x), **options)]
+    )
+    with open(options["csv_path"]) as file:
+        assert [row["layer"] for row in csv.DictReader(file)] == ["1"]
+    inputs = keras.Input((5, 6))
+    larger = keras.Model(inputs, ProductKeyMemory(9, 2, 4, 8)(inputs))
+    larger.compile(PKMAdam(), "mse")
+    monitor = MemoryUsageMonitor((x, x), **options)
+    monitor.set_model(larger)
+    larger.optimizer.iterations.assign(1)
+    monitor.on_train_begin()
+    assert "must be those of the model's memories" in caplog.text
+    assert monitor.staleness[1].last_steps.max() == -1
+
+
 def dense_model():
     """A model whose labels would pass for inputs."""
     inputs = keras.Input((5, 6))

@@ -53,6 +53,16 @@ def test_counts_under_loss_scaling():
     assert (skipped.total, skipped.in_a_row) == (2, 1)
 
 
+def test_several_optimizers_are_refused():
+    """Keras counts steps that one of them has skipped."""
+    optimizer = keras.optimizers.MultiOptimizer(
+        lambda _: keras_pkm.optimizers.PKMAdam()
+    )
+    optimizer.optimizers.append(keras_pkm.optimizers.PKMAdam())
+    with pytest.raises(ValueError, match="must not be a `MultiOptimizer` that"):
+        fit([GOOD], SkippedSteps(), optimizer=optimizer)
+
+
 def test_another_fit_counts_anew():
     skipped = SkippedSteps()
     for _ in range(2):

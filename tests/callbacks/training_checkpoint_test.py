@@ -150,6 +150,21 @@ def test_keeps_the_newest(model, tmp_path):
     assert again.state == {"note": {"a": [1, 2.5, None]}}
 
 
+def test_other_files_in_the_directory(model, tmp_path):
+    """Slot counts are numbered by step, too."""
+    counts = [tmp_path / f"step-{step}.npz" for step in range(1, 6)]
+    for path in counts:
+        path.write_bytes(b"counts")
+    checkpoint = TrainingCheckpoint(tmp_path, every=1, keep=2)
+    checkpoint.restore(model)
+    x = np.ones((10, 2))
+    model.fit(x, x[:, 0], batch_size=2, verbose=0, callbacks=[checkpoint])
+    assert all(path.exists() for path in counts)
+    # They are no part of the checkpoint.
+    counts[-1].unlink()
+    assert TrainingCheckpoint(tmp_path).restore(model) == 5
+
+
 @pytest.mark.parametrize(
     "batches, every, saved",
     [(12, 4, [4, 8, 12]), (12, 3, [4, 8, 12]), (8, 6, [8]), (4, 2, [4])],

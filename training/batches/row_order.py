@@ -42,15 +42,16 @@ def rows_of_like_length(
 ) -> tf.Tensor:
     """Like `shuffled_rows`, with rows of similar length in each batch.
 
-    Each pool of `POOL_STEPS` batches contains the same rows as with
-    `shuffled_rows`. They are sorted by length and cut into batches, which are
-    then shuffled.
+    Each pool of `POOL_STEPS` batches, or of an epoch if that is shorter,
+    contains the same rows as with `shuffled_rows`. They are sorted by length
+    and cut into batches, which are then shuffled.
     """
-    pool, place = step // POOL_STEPS, step % POOL_STEPS
-    steps = tf.minimum(np.int64(POOL_STEPS), last_step - pool * POOL_STEPS)
-    rows, _ = shuffled_rows(
-        int(lengths.shape[0]), POOL_STEPS * batch_size, seed, pool
-    )
+    num_rows = int(lengths.shape[0])
+    # With more, batches of like length would have the same row several times.
+    size = max(1, min(POOL_STEPS, num_rows // batch_size))
+    pool, place = step // size, step % size
+    steps = tf.minimum(np.int64(size), last_step - pool * size)
+    rows, _ = shuffled_rows(num_rows, size * batch_size, seed, pool)
     rows = rows[: steps * batch_size]
     rows = tf.gather(rows, tf.argsort(tf.gather(lengths, rows), stable=True))
     place = tf.raw_ops.RandomIndexShuffle(

@@ -49,7 +49,8 @@ def train_seed(
     directory: SeedDirectory,
 ) -> dict:
     """Fine-tunes with one seed, or resumes it."""
-    steps_per_epoch = max(1, len(kind.train) // recipe.batch_size)
+    # An epoch may end a part of a batch before or behind its last row.
+    steps_per_epoch = max(1, round(len(kind.train) / recipe.batch_size))
     # Nothing is unset by now.
     complete: Any = recipe
     steps = complete.epochs * steps_per_epoch

@@ -86,6 +86,20 @@ def test_rows_of_like_length_share_batches(seed):
     np.testing.assert_array_equal(later, grouped[100:])
 
 
+def test_rows_of_like_length_of_a_small_set():
+    """Each epoch has each row once, but for those that fill its last batch."""
+    lengths = np.random.default_rng(0).integers(1, 41, 100)
+    mask = (np.arange(40) < lengths[:, None]).astype("int32")
+    data = Labelled({"padding_mask": mask}, np.arange(100, dtype="int32"))
+    batches = training_batches(
+        data, batch_size=8, seed=0, num_steps=36, group_by_length=True
+    )
+    rows = np.stack([labels for _, labels in batches])
+    for epoch in rows[:12], rows[12:24], rows[24:]:
+        assert len(np.unique(epoch)) > 0.9 * epoch.size
+    assert len(np.unique(rows[:12])) == 96
+
+
 @pytest.mark.parametrize("paired", [False, True])
 @pytest.mark.parametrize("count", [8, 9, 11])
 def test_dev_batches(paired, count):
