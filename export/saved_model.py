@@ -77,7 +77,7 @@ def export(recipe: ExportRecipe) -> str:
                 # The rest of paths is private.
                 name="/".join(pathlib.Path(source.name).resolve().parts[-2:]),
                 recipe=without_folders(source.recipe),
-                report=source.report,
+                report=report_without_folders(source),
                 progress=functools.partial(tqdm, disable=None),
             )
     except OSError as error:
@@ -107,6 +107,18 @@ def without_folders(recipe: dict[str, Any]) -> dict[str, Any]:
         else value
         for name, value in recipe.items()
     }
+
+
+def report_without_folders(source: Source) -> str:
+    """The figures of a run, which name its model and its patches."""
+    named = [source.recipe.get(name) for name in _FILES]
+    named += [patch["file"] for patch in source.results.get("patches", ())]
+    paths = [each for each in named if isinstance(each, str) and "/" in each]
+    report = source.report
+    # A path may begin with another one.
+    for path in sorted(paths, key=len, reverse=True):
+        report = report.replace(path, _last_part(path))
+    return report
 
 
 def _last_part(path: str) -> str:

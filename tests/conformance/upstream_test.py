@@ -67,10 +67,10 @@ LAYERS = {
                 "intermediate_dim": 8,
                 "num_heads": 2,
                 "block": kind,
-                "memory": MEMORY,
+                "memory": memory,
             },
         )
-        for kind in ("ffn", "pkm", "resm")
+        for kind, memory in (("ffn", None), ("pkm", MEMORY), ("resm", MEMORY))
     },
 }
 

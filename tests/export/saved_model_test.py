@@ -97,6 +97,7 @@ def test_runs(presets, tmp_path, capsys):
         "text": f"{tmp_path}/mail/*.txt,notes.txt",
         "validation": "tfds:some/corpus",
         "template": "{subject} and/or {value}",
+        "model": f"{tmp_path}/mine",
     }
     (run_directory / "recipe.json").write_text(json.dumps(recipe))
     args = f"--model {run_directory} --what classifier --out {tmp_path / 'out'}"
@@ -104,9 +105,13 @@ def test_runs(presets, tmp_path, capsys):
     assert code == 2
     assert "a fine-tuning run that has ended" in printed.err
     classes = ["entailment", "neutral", "contradiction"]
+    patch = {"file": f"{tmp_path}/mine/p.safetensors"}
     results = {"best_model": "seed-3/best", "classes": classes, "texts": 2}
+    results["patches"] = [patch]
     (run_directory / "results.json").write_text(json.dumps(results))
-    (run_directory / "results.md").write_text("| dev accuracy |")
+    (run_directory / "results.md").write_text(
+        f"| dev accuracy |\n{tmp_path}/mine has {patch['file']}"
+    )
     code, printed = run(args, capsys)
     assert code == 0
     card = (tmp_path / "out" / "README.md").read_text()
@@ -123,6 +128,7 @@ def test_runs(presets, tmp_path, capsys):
         '"validation": "tfds:some/corpus"',
         '"template": "{subject} and/or {value}"',
         "| dev accuracy |",
+        "\nmine has p.safetensors",
         'model({"text": ["A sentence."]',
     ):
         assert part in card, part

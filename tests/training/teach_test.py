@@ -155,7 +155,7 @@ def test_a_text_with_its_important_slots(run, tmp_path, capsys):
     text.write_text("\n\n".join([TEXT] * 4))
     out = tmp_path / "out"
     flags = f"--model {run} --text {text} --keep {text} --out {out} --fall 0.9"
-    slots = "--method slots --slots 8 --steps 20 --learning-rate 0.3"
+    slots = "--method slots --slots 8 --steps 100 --learning-rate 0.1"
     assert main([*flags.split(), *slots.split()]) == 2
     assert "pass --background TEXT" in capsys.readouterr().err
     assert not out.exists()

@@ -9,6 +9,7 @@ from training.analysis.read_model import read_served_model
 from training.analysis.read_model import read_trained_model
 from training.analysis.recipe import AnalysisRecipe
 from training.analysis.recipe import is_served
+from training.commands.fields import check_data_dir
 from training.corpora.corpus import Corpus
 from training.corpora.corpus import open_corpus
 from training.loading.pretrained_model import load_language_model
@@ -26,6 +27,7 @@ from training.runs.user_error import UserError
 def analyze(recipe: AnalysisRecipe) -> MemoryReport:
     """Measures what the recipe asks for, and returns the report."""
     recipe.check()
+    check_data_dir(recipe, recipe.text)
     is_run = RunDirectory(recipe.model).is_pretraining_run
     own = [recipe.model] if is_run else []
     curves = read_curves_of_runs([*own, *recipe.runs])

@@ -79,6 +79,12 @@ def out_of_range(recipe: Any, name: str, rule: str) -> UserError:
     return UserError(f"{flag} must be {rule}, received {getattr(recipe, name)}")
 
 
+def check_data_dir(recipe: Any, *sources: str | None) -> None:
+    """Checks that --data-dir is not given where no source is a tfds one."""
+    if not any(source and source.startswith("tfds") for source in sources):
+        check_unused(recipe, ("data_dir",), "no data set of tfds is read")
+
+
 def check_unused(
     recipe: Any, names: Iterable[str], reason: str, default: Any = None
 ) -> None:

@@ -25,9 +25,10 @@ def read_tfds(dataset: tf.data.Dataset) -> Iterator[str]:
         yield text.decode("utf-8", errors="replace").replace("\0", "\ufffd")
 
 
-def _load(name: str, data_dir: str | None) -> tf.data.Dataset:
+def _load(spec: str, data_dir: str | None) -> tf.data.Dataset:
+    name, _, split = spec.removeprefix(_TFDS_PREFIX).partition("@")
     dataset = load_tfds(
-        name, "train", data_dir, f"the corpus 'tfds:{name}'", in_order=False
+        name, split or "train", data_dir, f"the corpus '{spec}'", in_order=False
     )
     features = dataset.element_spec
     if features.get("text") != tf.TensorSpec((), tf.string):
@@ -35,7 +36,7 @@ def _load(name: str, data_dir: str | None) -> tf.data.Dataset:
             f"{key} ({spec.dtype.name})" for key, spec in features.items()
         )
         raise UserError(
-            f"the corpus 'tfds:{name}' must have a feature 'text' of one "
+            f"the corpus '{spec}' must have a feature 'text' of one "
             f"string, but has {found}: write the text to a file and pass that"
         )
     return dataset
@@ -66,7 +67,7 @@ def open_corpus(spec: str, data_dir: str | None = None) -> Corpus:
     if spec == "python-docs":
         return Corpus(spec, python_documents, sources=(spec,))
     if spec.startswith(_TFDS_PREFIX):
-        dataset = _load(spec.removeprefix(_TFDS_PREFIX), data_dir)
+        dataset = _load(spec, data_dir)
         return Corpus(spec, functools.partial(read_tfds, dataset), (spec,))
     paths = find_text_files(spec)
     check_text_files(paths)

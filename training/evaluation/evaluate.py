@@ -6,6 +6,7 @@ from keras_pkm.metrics import format_memory_usage
 from training.batches.objectives import MaskedTokens
 from training.batches.one_by_one import one_by_one
 from training.commands.fields import NO_MASKS
+from training.commands.fields import check_data_dir
 from training.commands.fields import check_unused
 from training.corpora.corpus import open_corpus
 from training.evaluation.recipe import EvaluationRecipe
@@ -23,6 +24,7 @@ from training.runs.user_error import UserError
 def evaluate(recipe: EvaluationRecipe) -> dict:
     """Measures what the recipe asks for, and returns the figures."""
     recipe.check()
+    check_data_dir(recipe, recipe.text)
     corpus = open_corpus(recipe.text, recipe.data_dir)
     task, family, tokenizer = load_language_model(recipe.model)
     if recipe.pseudo and not isinstance(family, EncoderFamily):
@@ -59,7 +61,10 @@ def evaluate(recipe: EvaluationRecipe) -> dict:
         "text": recipe.text,
         "kind": "pseudo-perplexity" if recipe.pseudo else "perplexity",
         "perplexity": evaluation.perplexity,
-        "standard_error": evaluation.standard_error,
+        # Of a single sequence there is none, and JSON has no NaN.
+        "standard_error": (
+            evaluation.standard_error if len(evaluation.nll) > 1 else None
+        ),
         "bits_per_byte": evaluation.bits_per_byte,
         "predicted_tokens": int(evaluation.tokens.sum()),
         "sequences": sequences,
@@ -80,10 +85,11 @@ _ABLATIONS = {
 def format_results(results: dict) -> str:
     """Returns the figures as Markdown."""
     columns = ["text", results["kind"], "standard error", "predicted tokens"]
+    error = results["standard_error"]
     row = [
         results["text"],
         f"{results['perplexity']:.2f}",
-        f"{results['standard_error']:.2f}",
+        "-" if error is None else f"{error:.2f}",
         f"{results['predicted_tokens']:,}",
     ]
     is_causal = results["bits_per_byte"] is not None

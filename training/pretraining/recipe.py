@@ -20,6 +20,7 @@ from training.commands.fields import Rate
 from training.commands.fields import Seed
 from training.commands.fields import Share
 from training.commands.fields import Whole
+from training.commands.fields import check_data_dir
 from training.commands.fields import check_fields
 from training.commands.fields import check_unused
 from training.commands.fields import out_of_range
@@ -56,8 +57,9 @@ class PretrainingRecipe(Text, ModelSizes, MemorySizes, Schedule, Machine, Run):
     # --- Data ---
 
     # Text to train on: python-docs (English text that comes with Python), text
-    # files or globs separated by commas, or tfds:NAME. Blank lines separate
-    # documents.
+    # files or globs separated by commas, or tfds:NAME, whose split train is
+    # read unless another one is named, as in tfds:NAME@test. Blank lines
+    # separate documents.
     text: str = "python-docs"
     # Held-out text, like --text. Default: the share --held-out of the corpus.
     validation: str | None = None
@@ -295,6 +297,8 @@ def check_flags(recipe: PretrainingRecipe) -> None:
             "encoder"
         )
         check_unused(recipe, ("fresh_feed_forward",), reason, default)
+    if recipe.data_from is None:
+        check_data_dir(recipe, recipe.text, recipe.validation)
     if recipe.vocabulary is not None:
         reason = "--vocabulary has a size of its own"
         check_unused(recipe, ("vocabulary_size",), reason, default)

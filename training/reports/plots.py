@@ -53,6 +53,13 @@ def plot_slot_counts(memories: dict[int, MemoryReads]) -> Figure:
     return figure
 
 
+def _square(values: np.ndarray) -> np.ndarray:
+    """Values as a square, the end of which may be empty."""
+    side = math.isqrt(len(values) - 1) + 1
+    rest = side**2 - len(values)
+    return np.pad(values, (0, rest), constant_values=np.nan).reshape(side, side)
+
+
 def plot_grids(memories: dict[int, MemoryReads]) -> Figure:
     """Draws the reads of each slot, one row and column for each sub-key."""
     figure = Figure(
@@ -60,12 +67,10 @@ def plot_grids(memories: dict[int, MemoryReads]) -> Figure:
     )
     all_axes = figure.subplots(1, len(memories), squeeze=False)[0]
     grids = {
-        number: np.log10(1 + reads.counts["reads"]).reshape(
-            2 * (math.isqrt(reads.num_slots),)
-        )
+        number: _square(np.log10(1 + reads.counts["reads"]))
         for number, reads in memories.items()
     }
-    most = max(grid.max() for grid in grids.values())
+    most = max(np.nanmax(grid) for grid in grids.values())
     for axes, (number, grid) in zip(all_axes, grids.items()):
         image = axes.imshow(
             grid,

@@ -99,10 +99,11 @@ class FactMaterial:
 
     def _group(self, facts: Facts) -> Group:
         asked = list(fact_batches.some_facts(facts, _ASKED))
-        batches = asked
         if self.batch_size < facts.num_facts:
             some = FactMaterial(facts, self.batch_size, None)
             batches = some.samples(self.batch_size, self.seed)
+        else:
+            batches = list(fact_batches.some_facts(facts, self.batch_size))
         steps = math.ceil(facts.num_facts / self.batch_size)
         return Group(
             batches,

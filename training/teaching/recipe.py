@@ -64,7 +64,8 @@ class TeachingRecipe(Text):
     # A TSV file with the columns subject, relation and value. A first line that
     # names them is optional.
     facts: pathlib.Path | None = None
-    # The text: files or globs separated by commas, tfds:NAME, or python-docs.
+    # The text: files or globs separated by commas, tfds:NAME@SPLIT, or
+    # python-docs.
     text: str | None = None
     # For a finished model, how texts ask for relations: a TSV file with the
     # columns relation and phrasing. A phrasing contains {subject}, and ends

@@ -18,7 +18,10 @@ def data_dir(tmp_path_factory):
             name=name,
             version="1.0.0",
             features=tfds.features.FeaturesDict(features),
-            split_datasets={"train": _dataset(examples)},
+            split_datasets={
+                "train": _dataset(examples),
+                "test": _dataset(examples[-1:]),
+            },
             data_dir=folder,
             disable_shuffling=True,
         )
@@ -48,6 +51,7 @@ def test_documents_are_the_texts(data_dir):
     assert list(corpus) == documents
     assert list(corpus) == documents
     assert corpus.name == "tfds:texts"
+    assert list(open_corpus("tfds:texts@test", data_dir)) == documents[-1:]
 
 
 @pytest.mark.parametrize(
