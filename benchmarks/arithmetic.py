@@ -2,7 +2,7 @@
 """Computes how many bytes tables of values and their training take.
 
     python benchmarks/arithmetic.py
-    python benchmarks/arithmetic.py --model runs/me/best
+    python benchmarks/arithmetic.py --model runs/me/last
 
 Nothing is timed. Without --model, it shows tables of some sizes.
 """

@@ -27,7 +27,7 @@ from training.runs.user_error import UserError
 def analyze(recipe: AnalysisRecipe) -> MemoryReport:
     """Measures what the recipe asks for, and returns the report."""
     recipe.check()
-    check_data_dir(recipe, recipe.text)
+    check_data_dir(recipe, recipe.text, recipe.task and recipe.glue)
     is_run = RunDirectory(recipe.model).is_pretraining_run
     own = [recipe.model] if is_run else []
     curves = read_curves_of_runs([*own, *recipe.runs])
@@ -83,6 +83,6 @@ def measure_ablations(
                 evaluation = evaluator.evaluate(batches, "Ablation")
             found[how or "trained"] = {
                 "perplexity": evaluation.perplexity,
-                "standard_error": evaluation.standard_error,
+                "standard_error": evaluation.figures()["standard_error"],
             }
     return found

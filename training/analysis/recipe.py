@@ -33,7 +33,7 @@ class AnalysisRecipe(TextOfModel):
     # one after fine-tuning; a preset with memory; or an exported model, whose
     # report cannot show which tokens read which slots.
     model: str
-    # Held-out text: files or globs separated by commas, tfds:NAME@SPLIT, or
+    # Held-out text: files or globs separated by commas, tfds:NAME[@SPLIT], or
     # python-docs.
     text: str
     # Directory of the report; new or empty.

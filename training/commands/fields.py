@@ -81,8 +81,13 @@ def out_of_range(recipe: Any, name: str, rule: str) -> UserError:
 
 def check_data_dir(recipe: Any, *sources: str | None) -> None:
     """Checks that --data-dir is not given where no source is a tfds one."""
-    if not any(source and source.startswith("tfds") for source in sources):
+    if not reads_tfds(*sources):
         check_unused(recipe, ("data_dir",), "no data set of tfds is read")
+
+
+def reads_tfds(*sources: str | None) -> bool:
+    """Whether a source is TensorFlow Datasets, or a data set of it."""
+    return any(source and source.startswith("tfds") for source in sources)
 
 
 def check_unused(

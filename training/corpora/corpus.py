@@ -25,10 +25,11 @@ def read_tfds(dataset: tf.data.Dataset) -> Iterator[str]:
         yield text.decode("utf-8", errors="replace").replace("\0", "\ufffd")
 
 
-def _load(spec: str, data_dir: str | None) -> tf.data.Dataset:
-    name, _, split = spec.removeprefix(_TFDS_PREFIX).partition("@")
+def _load(
+    spec: str, name: str, split: str, data_dir: str | None
+) -> tf.data.Dataset:
     dataset = load_tfds(
-        name, split or "train", data_dir, f"the corpus '{spec}'", in_order=False
+        name, split, data_dir, f"the corpus '{spec}'", in_order=False
     )
     features = dataset.element_spec
     if features.get("text") != tf.TensorSpec((), tf.string):
@@ -67,8 +68,12 @@ def open_corpus(spec: str, data_dir: str | None = None) -> Corpus:
     if spec == "python-docs":
         return Corpus(spec, python_documents, sources=(spec,))
     if spec.startswith(_TFDS_PREFIX):
-        dataset = _load(spec, data_dir)
-        return Corpus(spec, functools.partial(read_tfds, dataset), (spec,))
+        name, _, split = spec.removeprefix(_TFDS_PREFIX).partition("@")
+        split = split or "train"
+        dataset = _load(spec, name, split, data_dir)
+        # A part of a split, such as train[:10%], has texts of it.
+        source = f"{name}@{split.partition('[')[0]}"
+        return Corpus(spec, functools.partial(read_tfds, dataset), (source,))
     paths = find_text_files(spec)
     check_text_files(paths)
     return Corpus(

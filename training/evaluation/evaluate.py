@@ -61,10 +61,7 @@ def evaluate(recipe: EvaluationRecipe) -> dict:
         "text": recipe.text,
         "kind": "pseudo-perplexity" if recipe.pseudo else "perplexity",
         "perplexity": evaluation.perplexity,
-        # Of a single sequence there is none, and JSON has no NaN.
-        "standard_error": (
-            evaluation.standard_error if len(evaluation.nll) > 1 else None
-        ),
+        "standard_error": evaluation.figures()["standard_error"],
         "bits_per_byte": evaluation.bits_per_byte,
         "predicted_tokens": int(evaluation.tokens.sum()),
         "sequences": sequences,

@@ -32,7 +32,7 @@ class EvaluationRecipe(TextOfModel):
     # preset; or a local directory of transformers. For a causal model, bits per
     # byte are printed, too.
     model: str
-    # The text: files or globs separated by commas, tfds:NAME@SPLIT, or
+    # The text: files or globs separated by commas, tfds:NAME[@SPLIT], or
     # python-docs.
     text: str
     # Seed of the masks. Models with the same vocabulary get the same masks.

@@ -13,6 +13,7 @@ from training.commands.fields import Length
 from training.commands.fields import Rate
 from training.commands.fields import Seed
 from training.commands.fields import Share
+from training.commands.fields import check_data_dir
 from training.commands.fields import check_fields
 from training.commands.fields import check_unused
 from training.commands.fields import out_of_range
@@ -195,3 +196,4 @@ def check_flags(recipe: FinetuningRecipe) -> None:
     of_squad = ("squad", "stride", "answer_length")
     unused = ("glue",) if recipe.is_squad else of_squad
     check_unused(recipe, unused, f"--task {recipe.task} has no use for it")
+    check_data_dir(recipe, recipe.squad if recipe.is_squad else recipe.glue)

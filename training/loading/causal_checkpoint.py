@@ -43,7 +43,11 @@ _COMPUTED: dict[str, _Entries] = {
         "sliding_window": (None,),
         **_QWEN,
     },
-    "smollm3": {"use_sliding_window": (False,), **_ROTARY},
+    "smollm3": {
+        "use_sliding_window": (False,),
+        "tie_word_embeddings": (True,),
+        **_ROTARY,
+    },
 }
 
 

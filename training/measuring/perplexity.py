@@ -51,7 +51,10 @@ class Evaluation:
         """Returns the figures for results, serializable as JSON."""
         found: dict[str, Any] = {
             "perplexity": self.perplexity,
-            "standard_error": self.standard_error,
+            # Of a single sequence there is none, and JSON has no NaN.
+            "standard_error": (
+                self.standard_error if len(self.nll) > 1 else None
+            ),
             "predicted_tokens": int(self.tokens.sum()),
         }
         if self.num_bytes is not None:

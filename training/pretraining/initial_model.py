@@ -12,6 +12,7 @@ from training.loading.pretrained_model import LanguageModel
 from training.loading.pretrained_model import load_language_model
 from training.pretraining.recipe import RECIPES
 from training.pretraining.recipe import PretrainingRecipe
+from training.runs.run_directory import RunDirectory
 from training.runs.user_error import UserError
 
 _SIZES = ("num_layers", "num_heads", "hidden_dim", "intermediate_dim")
@@ -21,6 +22,13 @@ def load_initial_model(path: str | None, seed: int) -> LanguageModel | None:
     """Loads a run's last model, a preset, or a directory of transformers."""
     if path is None:
         return None
+    run = RunDirectory(path)
+    has_last = run.last.exists() or run.results.exists()
+    if run.is_pretraining_run and not has_last:
+        raise UserError(
+            f"--init-from must be a run that has reached its last stage, but "
+            f"'{path}' has not: resume it, or pass '{run.plain}'"
+        )
     # A head that it lacks is drawn.
     keras.utils.set_random_seed(seed)
     return load_language_model(path, "--init-from", fresh_head=True)

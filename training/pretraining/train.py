@@ -1,6 +1,7 @@
 """Trains the stages of a pretraining run and writes its results."""
 
 import logging
+import math
 import shutil
 from typing import Any
 
@@ -128,7 +129,8 @@ def train(
     print_markdown(table)
     print(f"\nThe model is in {run.root}: pass it to --model.")
     lowest = checkpoint.state.lowest
-    if lowest < evaluation.perplexity:
+    # The last one may be NaN.
+    if math.isfinite(lowest) and not lowest >= evaluation.perplexity:
         print(
             f"An earlier one had a lower held-out perplexity, {lowest:.2f}: it "
             f"is in {run.best}."

@@ -189,8 +189,8 @@ class MemoryReport:
             ),
             page.picture(
                 drawn["grids"],
-                "Reads of each slot on the grid of sub-keys. Stripes are "
-                "sub-keys that many queries like.",
+                "Reads of each slot, row by row. With product keys, stripes "
+                "are sub-keys that many queries like.",
             ),
             page.picture(
                 drawn["coverage"],
@@ -216,7 +216,9 @@ class MemoryReport:
                     [
                         titles[how],
                         f"{found['perplexity']:.2f}",
-                        f"{found['standard_error']:.2f}",
+                        "-"
+                        if found["standard_error"] is None
+                        else f"{found['standard_error']:.2f}",
                     ]
                     for how, found in self.ablations.items()
                 ],

@@ -61,7 +61,10 @@ def _square(values: np.ndarray) -> np.ndarray:
 
 
 def plot_grids(memories: dict[int, MemoryReads]) -> Figure:
-    """Draws the reads of each slot, one row and column for each sub-key."""
+    """Draws the reads of each slot, row by row.
+
+    With product keys, there is a row and a column for each sub-key.
+    """
     figure = Figure(
         figsize=(3.6 * len(memories) + 0.8, 3.9), layout="constrained"
     )
@@ -81,8 +84,8 @@ def plot_grids(memories: dict[int, MemoryReads]) -> Figure:
             rasterized=True,
         )
         axes.set_title(f"layer {number}", fontsize=10)
-        axes.set_xlabel("sub-key of the second half")
-    all_axes[0].set_ylabel("sub-key of the first half")
+        axes.set_xlabel("slots, row by row (second sub-key)")
+    all_axes[0].set_ylabel("rows (first sub-key)")
     figure.colorbar(image, ax=list(all_axes), label="log10 (reads + 1)")
     return figure
 

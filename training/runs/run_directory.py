@@ -173,8 +173,7 @@ class RunDirectory:
         """Returns the directory of the run's model, a preset.
 
         For a fine-tuning run that is the model of the best seed, and for a
-        pretraining run the last one: a run that has not ended may have a plain
-        one only.
+        pretraining run the last one, or the plain one while there is no other.
         """
         best = self.read_results(flag).get("best_model")
         if best is None and "task" in self.read_recipe(flag):

@@ -11,6 +11,7 @@ from training.commands.fields import Positive
 from training.commands.fields import Real
 from training.commands.fields import Seed
 from training.commands.fields import Share
+from training.commands.fields import check_data_dir
 from training.commands.fields import check_fields
 from training.commands.recipe_groups import Text
 from training.commands.recipe_groups import recipe
@@ -64,7 +65,7 @@ class TeachingRecipe(Text):
     # A TSV file with the columns subject, relation and value. A first line that
     # names them is optional.
     facts: pathlib.Path | None = None
-    # The text: files or globs separated by commas, tfds:NAME@SPLIT, or
+    # The text: files or globs separated by commas, tfds:NAME[@SPLIT], or
     # python-docs.
     text: str | None = None
     # For a finished model, how texts ask for relations: a TSV file with the
@@ -167,4 +168,5 @@ class TeachingRecipe(Text):
             )
         if self.asked is not None and not self.measure:
             raise UserError("--asked needs --measure: pass both, or neither")
+        check_data_dir(self, self.text, self.keep, self.background)
         check_output_directory(self.out, "--out")

@@ -168,6 +168,8 @@ def _write(recipe: TeachingRecipe, taught: TaughtModel) -> str:
     """Writes the run, whole or not at all."""
     source = RunDirectory(recipe.model)
     around = RunDirectory(source.root.parent)
+    # How often slots are read is counted with the last model.
+    has_counts = source.root != around.best
     if source.root in (around.best, around.last):
         # The preset of a run.
         source = around
@@ -180,7 +182,11 @@ def _write(recipe: TeachingRecipe, taught: TaughtModel) -> str:
         save_preset(taught.task, taught.task.preprocessor, run.last)
         if taught.importance is not None:
             taught.importance.save(run.document_frequencies)
-        elif taught.patch is not None and source.document_frequencies.exists():
+        elif (
+            taught.patch is not None
+            and has_counts
+            and source.document_frequencies.exists()
+        ):
             # Only where queries are as they were, slots are read as often.
             shutil.copyfile(
                 source.document_frequencies, run.document_frequencies

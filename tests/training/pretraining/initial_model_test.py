@@ -19,10 +19,12 @@ from training.finetuning.seed import copy_backbone
 from training.loading.families import family_named
 from training.loading.pretrained_model import LanguageModel
 from training.loading.pretrained_model import load_pretrained
+from training.pretraining.initial_model import load_initial_model
 from training.pretraining.initial_model import recipe_of_initial_model
 from training.pretraining.recipe import RECIPES
 from training.pretraining.stage import build_model
 from training.pretraining.stages import plan_stages
+from training.runs.run_directory import RunDirectory
 from training.runs.user_error import UserError
 
 SIZES = {
@@ -167,3 +169,11 @@ def test_a_new_memory_is_drawn_with_the_seed(tmp_path):
         assert np.std(memory.table.values) > 0.1
     (words,) = (path for path in weights[0] if "token_embedding" in path)
     np.testing.assert_array_equal(weights[1][words], weights[2][words])
+
+
+def test_a_run_in_its_plain_stage_is_no_start(tmp_path):
+    run = RunDirectory(tmp_path)
+    run.recipe.write_text('{"plain_steps": 9}')
+    run.plain.mkdir()
+    with pytest.raises(UserError, match="reached its last stage.*resume it"):
+        load_initial_model(str(tmp_path), seed=0)

@@ -77,7 +77,7 @@ class EditsRecipe(Comparison):
     # The first seed. Settings were chosen with the seeds from 10 on.
     first_seed: Whole = 0
     # Text on which the model is measured: files or globs separated by commas,
-    # tfds:NAME, or python-docs.
+    # tfds:NAME[@SPLIT], or python-docs.
     text: str = "python-docs"
 
     # --- Teaching ---

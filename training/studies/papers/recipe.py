@@ -9,6 +9,7 @@ from typing import Literal
 from training.commands.fields import Count
 from training.commands.fields import check_fields
 from training.commands.fields import out_of_range
+from training.commands.fields import reads_tfds
 from training.commands.recipe_groups import Comparison
 from training.commands.recipe_groups import recipe
 from training.runs.run_directory import RunDirectory
@@ -54,8 +55,8 @@ class ReproductionRecipe(Comparison):
     # Run all commands with a tiny model and a few steps, to see that they work.
     # The figures mean nothing.
     quick: bool = False
-    # Text to train on: files or globs separated by commas, tfds:NAME, or
-    # python-docs.
+    # Text to train on: files or globs separated by commas, tfds:NAME[@SPLIT],
+    # or python-docs.
     text: str = "python-docs"
     # Held-out text, likewise. Default: a twentieth of the corpus's documents.
     validation: str | None = None
@@ -100,6 +101,10 @@ class ReproductionRecipe(Comparison):
     def fine_tuning(self, key: str, task: str, kind: str) -> RunDirectory:
         """Returns the directory of a fine-tuning run."""
         return RunDirectory(self.out / "fine-tuned" / f"{key}-{task}-{kind}")
+
+    def data_dir_for(self, *sources: str | None) -> dict[str, str | None]:
+        """Returns --data-dir for a command, if it reads tfds at all."""
+        return {"data_dir": self.data_dir} if reads_tfds(*sources) else {}
 
     @property
     def compared(self) -> Paper:

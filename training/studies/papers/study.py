@@ -88,7 +88,7 @@ class PaperStudy(Study):
             **model.pretraining,
             "text": recipe.text,
             "validation": recipe.validation,
-            "data_dir": recipe.data_dir,
+            **recipe.data_dir_for(recipe.text, recipe.validation),
             "memory_block": model.block,
             "fresh_feed_forward": model.fresh_feed_forward,
             "plain_steps": 0,
@@ -125,7 +125,7 @@ class PaperStudy(Study):
             "model": run.root,
             "text": recipe.out_of_domain,
             "out": result,
-            "data_dir": recipe.data_dir,
+            **recipe.data_dir_for(recipe.out_of_domain),
         }
         title = recipe.models[key].title
         return Job(
@@ -142,18 +142,16 @@ class PaperStudy(Study):
         recipe, frozen = self.recipe, kind == "frozen"
         run = recipe.fine_tuning(key, task, kind)
         model = recipe.pretraining(0, key)
+        kind_of_data = "squad" if task == "squad" else "glue"
+        source = getattr(recipe, kind_of_data)
         options = {
             **recipe.size.fine_tuning,
             "task": task,
             "model": model.root,
-            **(
-                {"squad": recipe.squad}
-                if task == "squad"
-                else {"glue": recipe.glue}
-            ),
+            kind_of_data: source,
             "seeds": recipe.fine_tuning_seeds,
             "limit": recipe.size.limits.get(task),
-            "data_dir": recipe.data_dir,
+            **recipe.data_dir_for(source),
             "freeze": _FROZEN if frozen else None,
             "out": run.root,
         }

@@ -61,3 +61,13 @@ def test_inputs_are_read_before_anything_is_written(missing, recipe, capsys):
 def test_no_tasks(recipe):
     recipe = dataclasses.replace(recipe, tasks=("none",))
     assert recipe.size.tasks == ()
+
+
+def test_flags_of_tfds_go_to_the_commands_that_read_it(recipe):
+    """The others would refuse them."""
+    recipe = dataclasses.replace(
+        recipe, data_dir="data", text="python-docs", tasks=("sst2",)
+    )
+    commands = {job.name: job.args for job in PaperStudy(recipe).jobs()}
+    of_tfds = {name for name, args in commands.items() if "--data-dir" in args}
+    assert of_tfds and all("sst2" in name for name in of_tfds)
