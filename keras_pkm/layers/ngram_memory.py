@@ -58,7 +58,8 @@ class NGramMemory(Memory):
     With `tags=True`, a row is read only by the n-gram for which `claim` has
     claimed it. Everywhere else the output is zero, so that teaching such a
     memory leaves the model exactly as it was wherever none of these n-grams
-    occurs. Training it before any row is claimed raises an error.
+    occurs. Training it before any row is claimed raises an error, except on JAX
+    in the `fit` of a model that is no task of this library.
 
     Args:
         num_slots: int. Number of slots. All n-grams share them.
