@@ -96,7 +96,7 @@ def test_chosen_slots_are_the_most_important_of_each_batch():
         (changed,) = np.nonzero((table != start[number]).any(axis=1))
         assert 0 < len(changed) <= 5
         assert set(changed) <= set(best[number].tolist())
-        for moments in optimizer._moments[id(memory.table.values)]:
+        for moments in optimizer._kept.moments[id(memory.table.values)]:
             (moved,) = np.nonzero(moments.numpy().any(axis=1))
             assert set(moved) == set(changed)
 
