@@ -2,7 +2,6 @@
 
 import dataclasses
 import pathlib
-import re
 import tomllib
 from typing import Any
 
@@ -10,8 +9,6 @@ from benchmarks.published import tables
 
 ROOT = pathlib.Path(__file__).parents[2]
 MEASURED = ROOT / "docs" / "measured"
-# As `training.studies.report.over_seeds` writes it.
-_RANGE = re.compile(r" \([-+.,\d]+ to [-+.,\d]+\)")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,19 +26,13 @@ class Table:
     arguments: dict[str, Any]
     # Whether its figures have one seed, which its first column says.
     one_seed: bool = False
-    # Whether the ranges behind medians are left out, which it says, too.
-    medians: bool = False
 
     def markdown(self) -> str:
         """Returns it; a file that it needs may be missing."""
         made = getattr(tables, self.make)(MEASURED, **self.arguments)
-        what = None
-        if self.one_seed:
-            what = "one seed"
-        if self.medians:
-            made = _RANGE.sub("", made)
-            what = "medians of three seeds"
-        return made.replace(" |", f" ({what}) |", 1) if what else made
+        if not self.one_seed:
+            return made
+        return made.replace(" |", " (one seed) |", 1)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,15 +64,12 @@ class Figure:
         return list(dict.fromkeys(pages))
 
 
-def _table(name, pages, make="stored", figures=None, **arguments):
+def _table(
+    name, pages, make="stored", figures=None, one_seed=False, **arguments
+):
     # That of a single file shows the figures of its directory.
     figures = figures or [arguments["file"].split("/")[0]]
-    own = {
-        key: arguments.pop(key)
-        for key in ("one_seed", "medians")
-        if key in arguments
-    }
-    return Table(name, pages, figures, make, arguments, **own)
+    return Table(name, pages, figures, make, arguments, one_seed)
 
 
 _LIST = tomllib.loads(

@@ -89,22 +89,22 @@ def make_teaching_step(
 
 
 def check_gradients(model: keras.Model) -> None:
-    """Checks that gradients reach the memories of a model.
+    """Checks that Keras computes the right gradients for a model.
 
-    Keras' tied head has a wrong gradient in int8, int4 and float8: it is that
-    of the scales of its inputs alone.
+    A quantized embedding that is also the head has those of the scales of its
+    inputs alone. Whether it is the head cannot be seen, so all are refused.
 
     Raises:
-        ValueError: the model has such a head.
+        ValueError: the model has a quantized `ReversibleEmbedding`.
     """
     for layer in model._flatten_layers():
         mode = getattr(layer, "quantization_mode", None)
         if isinstance(layer, keras.layers.ReversibleEmbedding) and mode:
             raise ValueError(
                 "A model must not be quantized before it is taught, because "
-                "the embedding that is also its head passes no gradient then. "
-                f"Received: `{layer.name}` in {mode}. Teach the model, and "
-                "call `quantize` afterwards."
+                "Keras computes a wrong gradient for a quantized embedding "
+                f"that is also the head. Received: `{layer.name}` in {mode}. "
+                "Teach the model, and call `quantize` afterwards."
             )
 
 

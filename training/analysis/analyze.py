@@ -65,7 +65,7 @@ def analyze(recipe: AnalysisRecipe) -> MemoryReport:
 
 def measure_ablations(
     recipe: AnalysisRecipe, corpus: Corpus
-) -> dict[str, dict[str, float]]:
+) -> dict[str, dict[str, float | None]]:
     """Measures the trained model and the ablations of `--ablate-memory`."""
     if not recipe.ablate_memory:
         return {}
@@ -76,13 +76,13 @@ def measure_ablations(
         )
     model = load_language_model(recipe.model)
     evaluator = LanguageModelEvaluator(model.task)
-    found: dict[str, dict[str, float]] = {}
+    found: dict[str, dict[str, float | None]] = {}
     with masked_batches(recipe, model, corpus) as batches:
         for how in (None, *recipe.ablate_memory):
             with ablated_memory(model.task, how):
                 evaluation = evaluator.evaluate(batches, "Ablation")
             found[how or "trained"] = {
                 "perplexity": evaluation.perplexity,
-                "standard_error": evaluation.figures()["standard_error"],
+                "standard_error": evaluation.standard_error,
             }
     return found

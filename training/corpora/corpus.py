@@ -34,7 +34,7 @@ def _load(
     features = dataset.element_spec
     if features.get("text") != tf.TensorSpec((), tf.string):
         found = ", ".join(
-            f"{key} ({spec.dtype.name})" for key, spec in features.items()
+            f"{key} ({each.dtype.name})" for key, each in features.items()
         )
         raise UserError(
             f"the corpus '{spec}' must have a feature 'text' of one "

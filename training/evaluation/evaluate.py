@@ -61,7 +61,7 @@ def evaluate(recipe: EvaluationRecipe) -> dict:
         "text": recipe.text,
         "kind": "pseudo-perplexity" if recipe.pseudo else "perplexity",
         "perplexity": evaluation.perplexity,
-        "standard_error": evaluation.figures()["standard_error"],
+        "standard_error": evaluation.standard_error,
         "bits_per_byte": evaluation.bits_per_byte,
         "predicted_tokens": int(evaluation.tokens.sum()),
         "sequences": sequences,

@@ -51,10 +51,7 @@ class Evaluation:
         """Returns the figures for results, serializable as JSON."""
         found: dict[str, Any] = {
             "perplexity": self.perplexity,
-            # Of a single sequence there is none, and JSON has no NaN.
-            "standard_error": (
-                self.standard_error if len(self.nll) > 1 else None
-            ),
+            "standard_error": self.standard_error,
             "predicted_tokens": int(self.tokens.sum()),
         }
         if self.num_bytes is not None:
@@ -79,14 +76,14 @@ class Evaluation:
         return dataclasses.replace(self, nll=nll, tokens=tokens, exact=exact)
 
     @property
-    def standard_error(self) -> float:
-        """The standard error of the perplexity.
+    def standard_error(self) -> float | None:
+        """The standard error of the perplexity; a single sequence has none.
 
         It is that of a ratio of two sums over blocks of sequences, which are
         assumed to be independent; neighbouring sequences are not.
         """
         if len(self.nll) < 2:
-            return math.nan
+            return None
         starts = block_starts(len(self.nll))
         nll, tokens = (
             np.add.reduceat(each, starts) for each in (self.nll, self.tokens)

@@ -39,7 +39,7 @@ class MemoryReport:
     # layer.
     readers: dict[int, list[SlotReaders]]
     # From `training.analysis.analyze.measure_ablations`.
-    ablations: dict[str, dict[str, float]]
+    ablations: dict[str, dict[str, float | None]]
     # From `training.pretraining.logs.read_staleness`.
     staleness: dict[int, dict[int, dict[int, float]]]
     # From `training.pretraining.logs.read_curves_of_runs`.

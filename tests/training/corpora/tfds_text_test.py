@@ -52,6 +52,9 @@ def test_documents_are_the_texts(data_dir):
     assert list(corpus) == documents
     assert corpus.name == "tfds:texts"
     assert list(open_corpus("tfds:texts@test", data_dir)) == documents[-1:]
+    # Text to train on must not be held out under another name.
+    part = open_corpus("tfds:texts@train[:1]", data_dir)
+    assert part.sources == corpus.sources
 
 
 @pytest.mark.parametrize(

@@ -170,8 +170,9 @@ def _over_seeds(values: list, digits: int = 2) -> str:
     return over_seeds(values, f".{digits}f")
 
 
-def _middle(values: list[float], digits: int = 2) -> str:
-    return f"{statistics.median(values):.{digits}f}"
+def _middle(values: list[float | None], digits: int = 2) -> str:
+    known = [value for value in values if value is not None]
+    return f"{statistics.median(known):.{digits}f}" if known else "-"
 
 
 def _by_layer(
